@@ -11,10 +11,8 @@
 use super::SendRate;
 use super::acquire::Engaged;
 use crate::Timestamp;
-use crate::fixed::Rate;
 use crate::law::Law as _;
 use crate::law::paced::{PacedSettings, PacedSettingsError};
-use crate::line::TOKEN;
 #[cfg(feature = "std")]
 use crate::time::LONG_UNUSED;
 
@@ -61,10 +59,10 @@ impl SendRate {
         self.law.set_paced(settings)?;
         self.gate.disturb();
         if self.law.get().unthrottled().later.is_some() {
-            self.about_to_limit().hold(elapsed);
+            self.about_to_limit().adaptation().hold(elapsed);
         }
         if let Some(engaged) = self.words() {
-            engaged.follow(elapsed);
+            engaged.adaptation().follow(elapsed);
             // After the line has changed: see `lease`.
             engaged.end_leases();
             engaged
@@ -108,7 +106,7 @@ impl SendRate {
         if let Some(engaged) = engaged {
             engaged.state.bring_back(elapsed);
             // Its times were counted from the one before.
-            engaged.promised.drain.clear();
+            engaged.beside().drain.clear();
             // Theirs may be ahead too. The next report declares them again.
             engaged.reports().forget();
         }
@@ -168,15 +166,18 @@ impl SendRate {
         engaged.lending().hand_back(elapsed);
         engaged.reports().forget();
         let initial = self.law.get().unthrottled().start;
-        let _effect = engaged.replace_state(elapsed, |last, _| match initial {
-            Some(memory) => Some(last.begun_anew(elapsed, memory)),
-            None => last.is_engaged().then(|| last.forgotten(elapsed)),
-        });
+        let _effect = engaged
+            .adaptation()
+            .replace_state(elapsed, |last, _| match initial {
+                Some(memory) => Some(last.begun_anew(elapsed, memory)),
+                None => last.is_engaged().then(|| last.forgotten(elapsed)),
+            });
         self.meter.forget_cycle();
         engaged
             .second_line_if_made()
             .inspect(|second| second.restart());
-        engaged.give_back(engaged.ahead(elapsed).min(engaged.open_tokens()));
+        let line = engaged.line();
+        line.give_back(line.ahead(elapsed).min(line.open_tokens()));
         engaged.wake_all(elapsed);
     }
 
@@ -195,45 +196,15 @@ impl SendRate {
 impl Engaged<'_> {
     /// Takes the line back to `elapsed`, and writes off what was promised beyond.
     fn reset(&self, elapsed: u64) {
-        loop {
-            let (head, line) = self.read();
-            if line.rate == Rate::ZERO {
-                break;
-            }
-            if line.is_stale(elapsed) {
-                self.renew(elapsed);
-                continue;
-            }
-            self.spill(&line, line.since);
-            let minted = line.minted_at(elapsed);
-            // First, so that no change begins at a time that this undoes. A thread that stops in
-            // between leaves a line that is extended backwards, which mints less.
-            if line.since > elapsed && !self.line.bring_back(line.since, elapsed) {
-                continue;
-            }
-            let Some(end) = self.line.raise(elapsed) else {
-                continue;
-            };
-            if self
-                .line
-                .replace(head, minted, end, line.rate, head.throttle())
-            {
-                break;
-            }
-        }
+        self.line().bring_back(elapsed);
         // What that time made of the rate must not stay, nor a bucket as large.
         if self.law.moves_with_time() {
-            self.follow(elapsed);
+            self.adaptation().follow(elapsed);
         }
         self.second_line_if_made()
             .inspect(|second| second.restart());
-        self.give_back(self.ahead(elapsed));
-    }
-
-    /// Returns the whole tokens that are promised beyond those minted by `elapsed`.
-    fn ahead(&self, elapsed: u64) -> u64 {
-        let (_, line) = self.read();
-        line.ahead(elapsed, self.last_rank()) / TOKEN
+        let line = self.line();
+        line.give_back(line.ahead(elapsed));
     }
 
     #[cfg(feature = "std")]
@@ -251,7 +222,7 @@ impl Engaged<'_> {
         let Some(then) = now.checked_sub(full_for) else {
             return false;
         };
-        let (_, mut line) = self.read();
+        let (_, mut line) = self.line().read();
         let since = line.since.max(state.since());
         if since > then || !self.reports().is_over(now) {
             return false;
@@ -260,7 +231,7 @@ impl Engaged<'_> {
         if line.is_paused() {
             line = line.changed(since, self.law.get().resumed(state));
         }
-        let cancelled = self.waiters.total();
+        let cancelled = self.line().waiters.total();
         let issued = self.lending().unspent(&line, then, cancelled);
         line.is_full(then, issued, cancelled)
     }
@@ -288,7 +259,9 @@ mod tests {
             Ok(())
         );
         let limited = rate.words().expect("it has a ceiling");
-        limited.replace_state(second, |last, _| Some(last.ended()));
+        limited
+            .adaptation()
+            .replace_state(second, |last, _| Some(last.ended()));
         assert!(!rate.snapshot(at(second)).enabled);
         for millis in [1_500, 3_000, 4_500] {
             let now = at(millis * 1_000_000);

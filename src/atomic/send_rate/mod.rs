@@ -1,6 +1,7 @@
 //! The send rate: a line of tokens whose slope a control law moves.
 
 mod acquire;
+mod adapt;
 mod admin;
 mod behind;
 mod controller;
@@ -21,6 +22,7 @@ mod reserve;
 mod settle;
 mod snapshot;
 mod state;
+mod token_line;
 mod waiters;
 mod wake;
 
@@ -179,9 +181,11 @@ impl SendRate {
         let engaged = self.about_to_limit();
         let last = engaged.state.load();
         let _ = engaged.state.replace(last, last.next(0, memory));
-        engaged.apply_state(0);
-        let (_, line) = engaged.read();
-        let _ = engaged.issue(|issued| Ok::<_, Infallible>(issued.less(line.capacity())));
+        engaged.adaptation().apply_state(0);
+        let (_, line) = engaged.line().read();
+        let _ = engaged
+            .line()
+            .issue(|issued| Ok::<_, Infallible>(issued.less(line.capacity())));
     }
 
     /// Returns the control law that the limiter was created with.
@@ -326,10 +330,6 @@ impl SendRate {
     #[must_use]
     pub fn is_lock_free() -> bool {
         super::sync::AtomicU128::is_lock_free()
-    }
-
-    const fn start(&self) -> Timestamp {
-        self.start
     }
 
     /// Returns the time since the start, as words hold it.

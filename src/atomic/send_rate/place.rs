@@ -215,7 +215,7 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
                 let nanos = nanos.or_else(|| {
                     barred()?;
                     // Time may have lifted it.
-                    engaged.catch_up(elapsed);
+                    engaged.adaptation().catch_up(elapsed);
                     barred()
                 });
                 nanos.map(|nanos| engaged.wait(now, nanos))
@@ -244,7 +244,7 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
                     engaged.second_line().behind.unclaim(self.weight, over);
                     Turn::Behind { place, slot: None }
                 } else {
-                    engaged.open(self.weight);
+                    engaged.line().open(self.weight);
                     Turn::Placed { place, slot: None }
                 }
             }
@@ -290,8 +290,8 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
             let over = if let Turn::Behind { .. } = turn {
                 engaged.second_line().claim(place, weight, slot)
             } else {
-                engaged.close(weight);
-                engaged.waiters.leave(slot);
+                engaged.line().close(weight);
+                engaged.line().waiters.leave(slot);
                 Some(engaged.reports().over(weight))
             };
             used = over.map(|over| (place, over));
@@ -307,7 +307,7 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
             if over > 0 && self.class.is_background() {
                 engaged.second_line().behind.waiters.write_off(over);
             } else if over > 0 {
-                engaged.give_back(over);
+                engaged.line().give_back(over);
             }
             engaged.wake_due(engaged.elapsed(now));
         }
@@ -347,7 +347,6 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
                 second.behind.give_up(place, self.weight, slot);
             }
             (_, Some(engaged)) => {
-                engaged.close(self.weight);
                 engaged.give_up(place, self.weight, slot);
             }
         }

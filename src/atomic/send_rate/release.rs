@@ -9,8 +9,7 @@ use super::behind::{Behind, NO_PLACE};
 use super::permit::{AcquireError, Class, Order, SendPermit, WeightError};
 use super::place::{Reservation, Turn};
 use super::snapshot::BackgroundSnapshot;
-use super::waiters::{Look, WaiterSlot};
-use super::wake::LATE;
+use super::waiters::{LATE, Look, WaiterSlot};
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::fixed::SECOND;
@@ -33,12 +32,12 @@ pub(super) struct SecondLine<'a> {
 
 impl Engaged<'_> {
     pub(super) fn second_line(&self) -> SecondLine<'_> {
-        let (first, behind) = (self, self.promised.behind.get_or_make());
+        let (first, behind) = (self, self.beside().behind.get_or_make());
         SecondLine { first, behind }
     }
 
     pub(super) fn second_line_if_made(&self) -> Option<SecondLine<'_>> {
-        let (first, behind) = (self, self.promised.behind.get()?);
+        let (first, behind) = (self, self.beside().behind.get()?);
         Some(SecondLine { first, behind })
     }
 
@@ -70,7 +69,7 @@ impl SecondLine<'_> {
             let granted = behind.granted();
             return first.sent().wrapping_sub(granted).wrapping_mul(TOKEN);
         }
-        first.issued().less_tokens(behind.taken()).to_bits()
+        first.line().issued().less_tokens(behind.taken()).to_bits()
     }
 
     /// Returns the tokens of the bucket of `line` that background leaves alone, in the units of a
@@ -98,23 +97,26 @@ impl SecondLine<'_> {
         if most < least {
             return Some(0);
         }
-        let cancelled = first.waiters.total();
+        let cancelled = first.line().waiters.total();
         let level = line.level(elapsed, cancelled);
         // A heavy try would never find as much beyond what is left alone.
         let room = line.capacity().saturating_sub(least.saturating_mul(TOKEN));
         let left = self.left_alone(&line).min(room);
         let mut taken = 0;
-        let issued = first.issue(|issued| match level.take_spare(issued, left, least, most) {
-            Some((next, spare)) => {
-                taken = spare;
-                Ok(next)
-            }
-            None => Err(()),
-        });
+        let issued =
+            first
+                .line()
+                .issue(|issued| match level.take_spare(issued, left, least, most) {
+                    Some((next, spare)) => {
+                        taken = spare;
+                        Ok(next)
+                    }
+                    None => Err(()),
+                });
         if issued.is_err() {
             return Some(0);
         }
-        first.forget_hint();
+        first.line().forget_hint();
         Some(taken)
     }
 
@@ -129,7 +131,7 @@ impl SecondLine<'_> {
         let wanted = behind.waiting_tokens();
         if wanted > 0 {
             let mut taken = self.take_spare(elapsed, 1, wanted);
-            if taken == Some(0) && first.catch_up(elapsed) {
+            if taken == Some(0) && first.adaptation().catch_up(elapsed) {
                 taken = self.take_spare(elapsed, 1, wanted);
             }
             let taken = taken.unwrap_or(0);
@@ -156,7 +158,11 @@ impl SecondLine<'_> {
         let seen = behind.trickle.load(Relaxed);
         if seen != NO_PLACE {
             let place = Place::from_bits(seen);
-            return first.nanos_until(place, elapsed).is_none() && self.end_trickle(seen);
+            let is_due = first.nanos_until(place, elapsed).is_none() && self.end_trickle(seen);
+            if is_due {
+                first.line().close(1);
+            }
+            return is_due;
         }
         let promised = self.promised_to_foreground();
         let mark = behind.mark.load(Relaxed);
@@ -170,12 +176,11 @@ impl SecondLine<'_> {
         let moved = marks.compare_exchange(mark, promised, Relaxed, Relaxed);
         if moved.is_ok() {
             if let Ok(Some(place)) = first.debit(elapsed, 1) {
-                first.open(1);
+                first.line().open(1);
                 let bits = place.to_bits();
                 let put = trickle.compare_exchange(NO_PLACE, bits, Relaxed, Relaxed);
                 // Another thread has put one, or this is no place: it goes back.
                 if put.is_err() || bits == NO_PLACE {
-                    first.close(1);
                     first.give_up(place, 1, None);
                 }
             }
@@ -186,11 +191,8 @@ impl SecondLine<'_> {
     /// Ends the trickle that was `seen`. False if another thread has.
     fn end_trickle(self, seen: u64) -> bool {
         let word = &self.behind.trickle;
-        let ended = word.compare_exchange(seen, NO_PLACE, Relaxed, Relaxed);
-        if ended.is_ok() {
-            self.first.close(1);
-        }
-        ended.is_ok()
+        word.compare_exchange(seen, NO_PLACE, Relaxed, Relaxed)
+            .is_ok()
     }
 
     /// Gives the place of the trickle up: nothing waits for it, and after 2³⁸ tokens it would
@@ -227,8 +229,8 @@ impl SecondLine<'_> {
         let Self { first, .. } = self;
         let units = units.min(LONGEST_QUEUE);
         let line = first.line_at(elapsed)?;
-        let cancelled = first.waiters.total();
-        let last = line.spilled(elapsed, first.issued(), cancelled);
+        let cancelled = first.line().waiters.total();
+        let last = line.spilled(elapsed, first.line().issued(), cancelled);
         let left = self.left_alone(&line);
         let rank = last.less_tokens(cancelled).plus(left).plus(units);
         let wait = first.wait_of(&line, elapsed, rank).unwrap_or(0);
@@ -299,11 +301,14 @@ impl SecondLine<'_> {
         let units = most.wrapping_mul(TOKEN);
         let line = first.line_at(elapsed)?;
         if waiting == 0 && first.reports().spare(elapsed) >= most {
-            let cancelled = first.waiters.total();
+            let cancelled = first.line().waiters.total();
             let level = line.level(elapsed, cancelled);
             let room = line.capacity().saturating_sub(units);
             let left = self.left_alone(&line).min(room);
-            if level.take_spare(first.issued(), left, most, most).is_some() {
+            if level
+                .take_spare(first.line().issued(), left, most, most)
+                .is_some()
+            {
                 return None;
             }
         }
@@ -440,7 +445,7 @@ impl SendRate {
         };
         let elapsed = engaged.elapsed(now);
         engaged.lending().hand_back(elapsed);
-        engaged.catch_up(elapsed);
+        engaged.adaptation().catch_up(elapsed);
         if engaged.reports().is_unbound() {
             return self.try_order_n(now, weight);
         }
@@ -466,7 +471,7 @@ impl SendRate {
             }
             Some(_) => {
                 let order = engaged.reports().send(elapsed, weight).map_err(|nanos| {
-                    engaged.give_back(tokens);
+                    engaged.line().give_back(tokens);
                     refused(nanos)
                 })?;
                 second.behind.grant(weight);
@@ -501,7 +506,7 @@ impl SendRate {
         };
         let elapsed = engaged.elapsed(now);
         engaged.lending().hand_back(elapsed);
-        engaged.catch_up(elapsed);
+        engaged.adaptation().catch_up(elapsed);
         if engaged.reports().is_unbound() || engaged.line_at(elapsed).is_none() {
             return Ok(Turn::Unlimited);
         }
@@ -531,7 +536,7 @@ impl SendRate {
     pub(crate) fn wait_behind(&self, now: Timestamp, weight: u32) -> Option<Duration> {
         let engaged = self.engaged()?;
         let elapsed = engaged.elapsed(now);
-        engaged.catch_up(elapsed);
+        engaged.adaptation().catch_up(elapsed);
         let second = engaged.second_line();
         second.release(elapsed);
         let wait = second.wait(elapsed, weight);

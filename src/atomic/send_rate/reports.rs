@@ -141,7 +141,7 @@ impl SendRate {
             // After the change, so that no thread notes that the rate before stays: for 50 ms,
             // where this one finds the same rate. No test and no model sees that.
             self.gate.disturb();
-            engaged.follow(elapsed);
+            engaged.adaptation().follow(elapsed);
             engaged.wake_due(elapsed);
         }
         observed
@@ -259,8 +259,8 @@ impl<'a> Reports<'a> {
 
     /// Returns the tokens that belong to requests which have not gone yet, in line or behind it.
     fn asked_for(self) -> u64 {
-        let open = self.0.open_tokens();
-        let behind = self.0.promised.behind.get();
+        let open = self.0.line().open_tokens();
+        let behind = self.0.beside().behind.get();
         open.saturating_add(behind.map_or(0, Behind::unclaimed))
     }
 
@@ -278,7 +278,7 @@ impl<'a> Reports<'a> {
         // compared with positions that its own request was sent after. Models:
         // `declared::two_sends_at_the_edge_do_not_both_go`,
         // `declared::a_report_beside_a_send_counts_it_or_not`.
-        let word = &self.0.promised.sent;
+        let word = &self.0.beside().sent;
         let Some(limits) = self.limits() else {
             let before = word.fetch_add(weight.into(), Relaxed);
             return Ok(Order::at(before.wrapping_add(weight.into())));
@@ -303,7 +303,7 @@ impl<'a> Reports<'a> {
         if sent.is_ok() {
             return sent;
         }
-        self.0.catch_up(elapsed);
+        self.0.adaptation().catch_up(elapsed);
         let sent = self.send(elapsed, weight);
         if let (Err(_), Some(limits)) = (sent, self.limits()) {
             let others = self.unclaimed(elapsed).saturating_sub(weight.into());
@@ -321,7 +321,7 @@ impl<'a> Reports<'a> {
             if permit.order(sent) == sent {
                 // Relaxed: see `send`. Model:
                 // `declared::a_set_that_takes_back_beside_a_send_is_not_counted`.
-                let word = &self.0.promised.sent;
+                let word = &self.0.beside().sent;
                 let _ = word.compare_exchange(sent, before, Relaxed, Relaxed);
             }
         }
@@ -336,7 +336,7 @@ impl<'a> Reports<'a> {
     /// Returns how long a request of `weight` is barred, after a look at what time has lifted.
     pub(super) fn barred_by_now(self, elapsed: u64, weight: u32) -> Option<u64> {
         let limits = self.limits()?;
-        self.0.catch_up(elapsed);
+        self.0.adaptation().catch_up(elapsed);
         limits.barred(elapsed, self.0.sent(), weight)
     }
 
@@ -384,7 +384,7 @@ impl<'a> Reports<'a> {
         }
         if let (true, false, Ok(more)) = (permit.is_ordered(), is_counted, u64::try_from(more)) {
             // Relaxed: see `send`. Model: `sets::two_declared_settlements_both_count`.
-            self.0.promised.sent.fetch_add(more, Relaxed);
+            self.0.beside().sent.fetch_add(more, Relaxed);
         }
         is_any_declared || is_unheard
     }
@@ -394,7 +394,7 @@ impl<'a> Reports<'a> {
         if self.limits().is_some() {
             // After the change: see `observe`.
             self.0.gate.disturb();
-            self.0.follow(elapsed);
+            self.0.adaptation().follow(elapsed);
         }
     }
 
@@ -436,9 +436,9 @@ impl<'a> Reports<'a> {
 
     /// Returns the whole tokens that were minted for requests which have not gone yet.
     fn unclaimed(self, now: u64) -> u64 {
-        let (_, line) = self.0.read();
+        let (_, line) = self.0.line().read();
         let open = self.asked_for().wrapping_mul(TOKEN);
-        let taken = self.0.last_rank().less(open);
+        let taken = self.0.line().last_rank().less(open);
         let unclaimed = line.minted_at(now).to_place().since(taken);
         u64::try_from(unclaimed).unwrap_or(0).min(open) / TOKEN
     }
@@ -449,13 +449,14 @@ impl<'a> Reports<'a> {
         if let Some(limits) = self.limits() {
             let sent = engaged.sent();
             limits.roll(now, sent);
-            let stuck = limits.note_open(now, sent, engaged.open_tokens(), self.unclaimed(now));
+            let stuck =
+                limits.note_open(now, sent, engaged.line().open_tokens(), self.unclaimed(now));
             // Places that were forgotten, or that the pace has not come to in a whole window: all
             // places move up. The bar is by what is left.
             if stuck > 0 && self.barred(now, 1).is_none() {
-                let (_, line) = engaged.read();
-                let ahead = line.ahead(now, engaged.last_rank()).div_ceil(TOKEN);
-                engaged.give_back(ahead.min(stuck));
+                let (_, line) = engaged.line().read();
+                let ahead = line.ahead(now, engaged.line().last_rank()).div_ceil(TOKEN);
+                engaged.line().give_back(ahead.min(stuck));
             }
         }
     }
@@ -485,12 +486,14 @@ impl<'a> Reports<'a> {
         }
         // One try: a loss means that another thread, which computes the same, came first, or a
         // throttle or a report, whose thread does it again.
-        if rate == line.rate || engaged.change(head, line, at, rate, state) {
+        if rate == line.rate || engaged.line().change(head, line, at, rate, state.version()) {
             if lacks_first {
-                engaged.give_back(1);
+                engaged.line().give_back(1);
             }
             let until = pause.map_or(u64::MAX, |(until, _)| until);
-            engaged.quieten_gate(&engaged.law.get(), state, now, rate, until, gate);
+            engaged
+                .adaptation()
+                .quieten_gate(&engaged.law.get(), state, now, rate, until, gate);
         }
         true
     }
@@ -537,17 +540,17 @@ impl<'a> Reports<'a> {
     /// were forgotten.
     pub(super) fn goes_first(self, place: Option<Place>, elapsed: u64) -> bool {
         let Self(engaged) = self;
-        let first = &engaged.promised.first;
+        let first = &engaged.beside().first;
         let is_next = || match place {
             Some(place) => engaged.nanos_until(place.less_tokens(1), elapsed).is_none(),
             None => engaged.line_at(elapsed).is_some_and(|line| {
-                let last = engaged.last_rank();
+                let last = engaged.line().last_rank();
                 engaged.wait_of(&line, elapsed, last).is_none()
             }),
         };
         let law = self.first_contact().filter(|_| is_next());
         if law.is_some_and(|law| first.is_one_of(law.first().into())) {
-            engaged.give_back(1);
+            engaged.line().give_back(1);
             return true;
         }
         let Some(place) = place else { return false };
@@ -558,9 +561,11 @@ impl<'a> Reports<'a> {
         if !first.is_one_of(most) {
             return false;
         }
-        let (_, line) = engaged.read();
-        let rank = place.less_tokens(engaged.waiters.before(place));
-        engaged.give_back(line.ahead(elapsed, rank).div_ceil(TOKEN));
+        let (_, line) = engaged.line().read();
+        let rank = place.less_tokens(engaged.line().waiters.before(place));
+        engaged
+            .line()
+            .give_back(line.ahead(elapsed, rank).div_ceil(TOKEN));
         true
     }
 
@@ -601,7 +606,7 @@ impl<'a> Reports<'a> {
 
     /// Forgets what was declared, and who went before that.
     pub(super) fn forget(self) {
-        self.0.promised.first.forget();
+        self.0.beside().first.forget();
         self.limits().inspect(|limits| limits.forget());
         self.0.law.unheard().inspect(|unheard| unheard.forget());
     }

@@ -9,7 +9,6 @@ use super::permit::{AcquireError, Class, Order, SendPermit, WeightError};
 use super::place::{Reservation, Turn};
 use super::waiters::WaiterSlot;
 use crate::Timestamp;
-use crate::atomic::sync::Ordering::Relaxed;
 use crate::fixed::{Rate, to_signed};
 use crate::line::{LONGEST_QUEUE, Line, Place, TOKEN, capacity};
 
@@ -64,23 +63,24 @@ impl SendRate {
     #[inline(never)]
     fn try_heavy(&self, now: Timestamp, weight: u32) -> Result<Order, AcquireError> {
         if let Some(engaged) = self.words().filter(|_| self.listens()) {
-            engaged.make_room(weight);
+            engaged.line().make_room(weight);
         }
         let turn = self.queue_up(now, weight, Some(Duration::ZERO))?;
         let (Turn::Placed { place, slot }, Some(engaged)) = (turn, self.words()) else {
             return Ok(Order::NONE);
         };
-        engaged.close(weight);
         let sent = engaged.reports().send(engaged.elapsed(now), weight);
-        let over = engaged.reports().over(weight);
-        if sent.is_ok() && over > 0 {
-            engaged.give_back(over);
-        }
-        sent.map_err(|nanos| {
+        let order = sent.map_err(|nanos| {
             engaged.give_up(place, weight, slot);
             let wait = engaged.wait(now, nanos);
             AcquireError::NotInTime { wait }
-        })
+        })?;
+        engaged.line().close(weight);
+        let over = engaged.reports().over(weight);
+        if over > 0 {
+            engaged.line().give_back(over);
+        }
+        Ok(order)
     }
 
     /// Takes a place in line for `weight` tokens at once.
@@ -138,7 +138,7 @@ impl SendRate {
         if weight > 1 || patience.is_some() {
             engaged.lending().hand_back(elapsed);
             // Time may have moved the rate, and the capacity with it, since it was last looked at.
-            engaged.catch_up(elapsed);
+            engaged.adaptation().catch_up(elapsed);
         }
         engaged.reports().check(weight)?;
         if patience == Some(Duration::ZERO) {
@@ -156,10 +156,10 @@ impl SendRate {
         let engaged = self.engaged()?;
         let elapsed = engaged.elapsed(now);
         engaged.lending().hand_back(elapsed);
-        engaged.catch_up(elapsed);
+        engaged.adaptation().catch_up(elapsed);
         let line = engaged.line_at(elapsed)?;
-        let cancelled = engaged.waiters.total();
-        let last = line.spilled(elapsed, engaged.issued(), cancelled);
+        let cancelled = engaged.line().waiters.total();
+        let last = line.spilled(elapsed, engaged.line().issued(), cancelled);
         let less = cancelled.wrapping_add(engaged.reports().over(weight));
         let rank = last.plus(units(weight)).less_tokens(less);
         let wait = engaged.wait_of(&line, elapsed, rank);
@@ -181,7 +181,7 @@ impl SendRate {
         self.check(now, weight)?;
         match self.words() {
             Some(engaged) if weight > 1 && self.listens() => {
-                engaged.make_room(weight);
+                engaged.line().make_room(weight);
                 engaged.weigh(engaged.elapsed(now), weight, None)
             }
             _ => Ok(()),
@@ -211,7 +211,11 @@ impl SendRate {
         let queued = engaged.queue_up(now, weight, None);
         queued.map_err(|_full| {
             let elapsed = engaged.elapsed(now);
-            let first = engaged.last_rank().plus(units(weight)).less(LONGEST_QUEUE);
+            let first = engaged
+                .line()
+                .last_rank()
+                .plus(units(weight))
+                .less(LONGEST_QUEUE);
             let line = engaged.line_at(elapsed);
             let nanos = line.and_then(|line| engaged.wait_of(&line, elapsed, first));
             engaged.wait(now, nanos.unwrap_or(1))
@@ -231,7 +235,7 @@ impl Engaged<'_> {
         let Some(line) = self.line_at(elapsed) else {
             return Ok(Turn::Unlimited);
         };
-        let cancelled = self.waiters.total();
+        let cancelled = self.line().waiters.total();
         let minted = line.minted_at(elapsed).to_place();
         let over = self.reports().over(weight);
         let place = self.promise(elapsed, &line, cancelled, weight, |rank| {
@@ -248,15 +252,15 @@ impl Engaged<'_> {
                 _ => Ok(()),
             }
         })?;
-        self.open(weight);
+        self.line().open(weight);
         // One that is due has no need of a slot.
         let is_due = minted.since(place.less_tokens(cancelled.wrapping_add(over))) >= 0;
         let slot = if is_due {
             None
         } else {
-            self.waiters.join(place, weight)
+            self.line().waiters.join(place, weight)
         };
-        self.retire(&line, elapsed);
+        self.line().retire(&line, elapsed);
         Ok(Turn::Placed { place, slot })
     }
 
@@ -270,7 +274,7 @@ impl Engaged<'_> {
         check: impl Fn(Place) -> Result<(), AcquireError>,
     ) -> Result<Place, AcquireError> {
         let minted = line.minted_at(elapsed).to_place();
-        let place = self.issue(|issued| {
+        let place = self.line().issue(|issued| {
             let next = line.spilled(elapsed, issued, cancelled).plus(units(weight));
             let rank = next.less_tokens(cancelled);
             if rank.since(minted) > to_signed(LONGEST_QUEUE) {
@@ -279,7 +283,7 @@ impl Engaged<'_> {
             }
             check(rank).map(|()| next)
         })?;
-        self.forget_hint();
+        self.line().forget_hint();
         Ok(place)
     }
 
@@ -290,7 +294,7 @@ impl Engaged<'_> {
         let Some(line) = self.line_at(elapsed) else {
             return Ok(None);
         };
-        let cancelled = self.waiters.total();
+        let cancelled = self.line().waiters.total();
         match self.promise(elapsed, &line, cancelled, tokens, |_| Ok(())) {
             Err(AcquireError::Weight(error)) => Err(error),
             place => Ok(place.ok()),
@@ -299,58 +303,15 @@ impl Engaged<'_> {
 
     /// Gives `tokens` back, as many of them as fit the bucket.
     pub(super) fn credit(&self, elapsed: u64, tokens: u32) {
-        let Some(line) = self.line_at(elapsed) else {
-            return;
-        };
-        self.spill(&line, elapsed);
-        let held = line.minted_at(elapsed).to_place().since(self.last_rank());
-        let capacity = i64::try_from(line.capacity()).unwrap_or(i64::MAX);
-        let room = capacity.saturating_sub(held).max(0).unsigned_abs();
-        self.give_back(u64::from(tokens).min(room.div_ceil(TOKEN)));
+        if let Some(line) = self.line_at(elapsed) {
+            self.line().credit(&line, elapsed, tokens);
+        }
     }
 
-    /// Notes that a place for `weight` tokens is open.
-    pub(super) fn open(&self, weight: u32) {
-        // Relaxed, as in `close`: a count, of which nothing is published. It is raised after the
-        // place is taken, so that what is written off by it is never more than was
-        // promised. Model: `forget::what_is_owed_stays_owed_when_places_have_come_and_gone`.
-        self.promised.open.fetch_add(u64::from(weight), Relaxed);
-    }
-
-    /// Notes that a place for `weight` tokens is open no longer.
-    pub(super) fn close(&self, weight: u32) {
-        self.promised.open.fetch_sub(u64::from(weight), Relaxed);
-    }
-
-    /// Returns the tokens of the places that are open.
-    pub(super) fn open_tokens(&self) -> u64 {
-        self.promised.open.load(Relaxed)
-    }
-
-    /// Gives `tokens` back that stand before every place there is.
-    pub(super) fn give_back(&self, tokens: u64) {
-        // Before and after: see `Gate`.
-        self.gate.disturb();
-        self.waiters.write_off(tokens);
-        self.forget_hint();
-        self.gate.disturb();
-    }
-
-    /// Gives up `place`, which is for `weight` tokens. The last one in line is taken back.
+    /// Gives up the open `place`, which is for `weight` tokens.
     pub(super) fn give_up(&self, place: Place, weight: u32, slot: Option<WaiterSlot>) {
         self.lending().hand_back_last();
-        self.gate.disturb();
-        let before = place.less_tokens(u64::from(weight));
-        if self.take_back(place, before) {
-            self.waiters.leave(slot);
-        } else {
-            // There is no clock here: by the time of the last change.
-            let (_, line) = self.read();
-            let minted = line.minted_at(line.since).to_place();
-            self.waiters.give_up(slot, place, weight, minted);
-        }
-        self.forget_hint();
-        self.gate.disturb();
+        self.line().give_up(place, weight, slot);
     }
 
     /// Refuses a weight to a request that waits, if the bucket holds less at the highest rate. At a

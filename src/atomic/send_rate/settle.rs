@@ -15,8 +15,8 @@
 //! credited nothing.
 //!
 //! *Declared limits* take a settlement in place of the bucket, because the rate follows from what
-//! is left; `Engaged::settle_sends` says how. What was taken and is not sent is taken back by a
-//! swap of `sent`; see `Engaged::unsend`. Models:
+//! is left; `Reports::settle` says how. What was taken and is not sent is taken back by a swap of
+//! `sent`; see `Reports::unsend`. Models:
 //! `sets::a_settlement_beside_its_report_counts_twice_at_most`,
 //! `sets::a_declared_settlement_beside_a_take_counts_both`.
 //!

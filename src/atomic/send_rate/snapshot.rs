@@ -137,7 +137,7 @@ impl SendRate {
         let law = self.law.get();
         let engaged = self.words();
         let state = engaged.map_or(State::NONE, |engaged| engaged.state.load());
-        let read = engaged.map(|engaged| (engaged, engaged.read()));
+        let read = engaged.map(|engaged| (engaged, engaged.line().read()));
         let shown = law.shown(state, self.meter.counted(), elapsed);
         let limited = read.filter(|_| state.is_engaged());
         let (fill, held, available, waiting) = match limited {
@@ -173,7 +173,7 @@ impl SendRate {
                 .map(|second| second.snapshot(limited.is_some()))
                 .unwrap_or_default(),
             in_flight: limited
-                .map(|(engaged, _)| engaged.promised.trip.load(Relaxed))
+                .map(|(engaged, _)| engaged.beside().trip.load(Relaxed))
                 .filter(|trip| *trip > 0 && fill < Rate::MAX.half())
                 .map(|trip| in_flight(fill, trip)),
             declared: self.declared_limit(now),
@@ -196,7 +196,7 @@ impl SendRate {
         if !state.is_engaged() {
             return None;
         }
-        let (head, line) = engaged.read();
+        let (head, line) = engaged.line().read();
         let shown = law.shown(state, self.meter.counted(), elapsed);
         let rate = match self.fill(state, head, &line, elapsed) {
             Rate::LEAST => shown.peak, // in a pause
@@ -344,7 +344,7 @@ mod tests {
         assert_close(shown.fill_rate, 7.0);
         assert_close(shown.capacity, 1.0); // of the line that is still in force
         assert_close(shown.last_max_rate, 10.0);
-        limited.apply_state(5 * SECOND);
+        limited.adaptation().apply_state(5 * SECOND);
         assert_eq!(
             rate.snapshot(at(5 * SECOND)).fill_rate.to_bits(),
             shown.fill_rate.to_bits()

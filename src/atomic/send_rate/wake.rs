@@ -14,14 +14,11 @@ use super::SendRate;
 use super::acquire::Engaged;
 #[cfg(feature = "std")]
 use super::place::{PlaceGuard, Turn};
-use super::waiters::Look;
+use super::waiters::{LATE, Look};
 use crate::Timestamp;
 use crate::fixed::SECOND;
 use crate::law::Law as _;
 use crate::law::cubic::time_to_peak;
-
-/// How late a timer may be, in nanoseconds, before its waiter is woken.
-pub(super) const LATE: u64 = SECOND.wrapping_div(100);
 
 /// How late the timer of the second in line may be: it matters only if the first never looks again.
 const SECOND_LATE: u64 = SECOND.wrapping_div(25);
@@ -58,9 +55,9 @@ impl Engaged<'_> {
         second().inspect(|second| second.release(elapsed));
         second().inspect(|second| second.wake(elapsed, most));
         if let Some(line) = self.line_at(elapsed) {
-            self.retire(&line, elapsed);
+            self.line().retire(&line, elapsed);
         }
-        self.waiters.walk(most, |ahead, rank, timer| {
+        self.line().waiters.walk(most, |ahead, rank, timer| {
             // A turn that has come may be barred yet.
             let nanos = self.nanos_until_rank(|_| rank, elapsed);
             let Some(nanos) = nanos.or_else(|| self.reports().barred(elapsed, 1)) else {
@@ -130,7 +127,7 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         let elapsed = engaged.elapsed(now);
         let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
         let (waiters, place, slot) = match &mut self.turn {
-            Turn::Placed { place, slot } => (&engaged.words.waiters, *place, slot),
+            Turn::Placed { place, slot } => (engaged.line().waiters, *place, slot),
             Turn::Behind { place, slot } => (&engaged.second_line().behind.waiters, *place, slot),
             Turn::Unlimited | Turn::Claimed(..) => return None,
         };
@@ -145,7 +142,7 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
             nanos
         };
         waiters.stand(slot, elapsed.saturating_add(sleep), waker);
-        engaged.line.touch();
+        engaged.line().head.touch();
         Some(Duration::from_nanos(sleep))
     }
 }
@@ -196,7 +193,7 @@ mod tests {
             let woken = Arc::new(Woken::default());
             let waker = Waker::from(Arc::clone(&woken));
             let slot = slot.expect("there is room");
-            engaged.waiters.stand(slot, timer, &waker);
+            engaged.line().waiters.stand(slot, timer, &waker);
             (place, woken)
         });
         walk(&rate);

@@ -68,7 +68,8 @@ fn waits(rate: &SendRate) -> u64 {
 #[test]
 fn a_claim_that_is_undone_was_not_granted() {
     let rate = SendRate::new(ControlLaw::Paced, Timestamp::ZERO);
-    let behind = rate.about_to_limit().words.promised.behind.get_or_make();
+    let limited = rate.about_to_limit();
+    let behind = limited.beside().behind.get_or_make();
     behind.add(5);
     behind.claim(4);
     behind.grant(5);
@@ -247,7 +248,7 @@ fn a_trickle_is_given_up_when_nothing_waits() {
     assert_eq!(behind_it.claim(at(0)), Err(span(2_200)));
     assert!(line.iter_mut().all(|place| goes(place, cents(2_100))));
     assert!(goes(&mut behind_it, cents(2_200)));
-    assert_eq!(engaged.open_tokens(), 0);
+    assert_eq!(engaged.line().open_tokens(), 0);
 }
 
 #[test]
@@ -471,7 +472,7 @@ fn plays(rate: &SendRate, seed: u64) {
     let left = (
         engaged.second_line().behind.waiting(),
         engaged.second_line().behind.unclaimed(),
-        engaged.open_tokens(),
+        engaged.line().open_tokens(),
     );
     assert_eq!(left, (0, 0, 0), "seed {seed}");
     let full = now + 2 * capacity * ONE;
