@@ -265,14 +265,11 @@ impl SendTurn {
             return Err(None);
         }
         let now = || request.now(&**clock);
-        if request.is_background() {
-            return rate.try_background(now(), request.tokens()).map_err(Some);
+        let (weight, class) = (request.tokens(), request.class);
+        if weight != 1 || class.is_background() || manner.exact_timing {
+            return rate.ask(now(), weight, class).permit().map_err(Some);
         }
-        let taken = match (request.tokens(), manner.exact_timing) {
-            (1, false) => rate.try_acquire_with(now),
-            (1, true) => rate.try_acquire(now()),
-            (weight, _) => return rate.try_acquire_n(now(), weight).map_err(Some),
-        };
+        let taken = rate.try_acquire_with(now);
         taken.map_err(|wait| Some(AcquireError::NotInTime { wait }))
     }
 

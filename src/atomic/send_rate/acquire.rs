@@ -15,7 +15,7 @@ use super::head::HeadWords;
 use super::lease::{Lease, Leases};
 use super::limits::Burst;
 use super::meter::Meter;
-use super::permit::Order;
+use super::permit::{AcquireError, Order};
 use super::state::{CurveCache, CutBaseline, DrainWord, LastState};
 use super::token_line::{BEGINNING, GIVEN_UP, Promised, TokenLine};
 use super::waiters::Waiters;
@@ -161,13 +161,26 @@ impl<'a> Engaged<'a> {
     ///
     /// The words do not wait for a time stamp counter then, which lets nothing pass that comes
     /// after it. If the rate falls in between, one token may be granted that only the line
-    /// before it had.
-    #[inline]
-    pub(super) fn try_acquire_with(
+    /// before it had. `lease` is that of the calling thread, if it has had one.
+    #[inline(never)]
+    pub(super) fn try_timed(
         &self,
+        lease: Option<&Lease>,
         gate: GateWord,
         now: impl FnOnce() -> Timestamp,
     ) -> (Timestamp, Result<Order, u64>) {
+        if let Some(lease) = lease {
+            // Relaxed: see `end_leases`.
+            let changes = self.changes.load(Relaxed);
+            let now = now();
+            let elapsed = self.unbounded(now);
+            if lease.reckon(changes, now.as_nanos(), false) {
+                lease.note_time(now.as_nanos());
+                return (now, Ok(Order::CHARGED));
+            }
+            self.lending().hand_back_of(lease, elapsed);
+            return (now, self.try_bucket(gate, now, elapsed));
+        }
         let (_, line) = self.line().look();
         let cancelled = self.line().waiters.total();
         let now = now();
@@ -177,26 +190,6 @@ impl<'a> Engaged<'a> {
             None => self.try_line(gate, &line, cancelled, elapsed),
         };
         (now, taken.map_err(|nanos| self.since_now(now, nanos)))
-    }
-
-    /// As [`try_acquire_with`](Self::try_acquire_with), of a thread that has a lease.
-    #[inline]
-    pub(super) fn try_lease_with(
-        &self,
-        lease: &Lease,
-        gate: GateWord,
-        now: impl FnOnce() -> Timestamp,
-    ) -> (Timestamp, Result<Order, u64>) {
-        // Relaxed: see `end_leases`.
-        let changes = self.changes.load(Relaxed);
-        let now = now();
-        let elapsed = self.unbounded(now);
-        if lease.reckon(changes, now.as_nanos(), false) {
-            lease.note_time(now.as_nanos());
-            return (now, Ok(Order::CHARGED));
-        }
-        self.lending().hand_back_of(lease, elapsed);
-        (now, self.try_bucket(gate, now, elapsed))
     }
 
     /// Returns the time since the start, not limited to what words hold.
@@ -251,14 +244,6 @@ impl<'a> Engaged<'a> {
     /// taken what was left of a declared limit.
     #[inline]
     fn send_granted(&self, elapsed: u64) -> Result<Order, u64> {
-        if self.law.listens() {
-            return self.send_counted(elapsed);
-        }
-        Ok(Order::CHARGED)
-    }
-
-    #[inline(never)]
-    fn send_counted(&self, elapsed: u64) -> Result<Order, u64> {
         let sent = self.reports().send(elapsed, 1);
         sent.inspect_err(|_| self.line().give_back(1))
     }
@@ -308,6 +293,12 @@ impl<'a> Engaged<'a> {
     /// Returns the wait of `nanos` after `now`, or after the start if that is later.
     pub(super) const fn wait(&self, now: Timestamp, nanos: u64) -> Duration {
         Duration::from_nanos(self.since_now(now, nanos))
+    }
+
+    /// Returns the refusal of a request that would have to wait for `nanos` after `now`.
+    pub(super) const fn not_in_time(&self, now: Timestamp, nanos: u64) -> AcquireError {
+        let wait = self.wait(now, nanos);
+        AcquireError::NotInTime { wait }
     }
 
     /// Returns how long after `now` it is `nanos` after it, or after the start if that is later.

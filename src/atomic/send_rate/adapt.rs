@@ -12,6 +12,7 @@
 //!
 //! A thread may stop between two columns of a row: the next call that looks goes on from there.
 
+use core::convert::Infallible;
 use core::ops::Deref;
 use core::time::Duration;
 
@@ -70,6 +71,17 @@ impl Engaged<'_> {
 }
 
 impl Adaptation<'_> {
+    /// Begins to limit with a full bucket, before any request.
+    pub(super) fn begin(self, memory: u64) {
+        let last = self.state.load();
+        let _ = self.state.replace(last, last.next(0, memory));
+        self.apply_state(0);
+        let (_, line) = self.line().read();
+        let _ = self
+            .line()
+            .issue(|issued| Ok::<_, Infallible>(issued.less(line.capacity())));
+    }
+
     /// Takes in an answer that was not throttled, and the `window` that it was counted in; `gate`
     /// was seen before.
     pub(super) fn answered(
@@ -107,7 +119,7 @@ impl Adaptation<'_> {
             let quiet = elapsed.saturating_add(LONGEST_QUIET);
             self.gate.quiet_until(gate, window.end.min(quiet), false);
         }
-        self.wake_due(window.at);
+        self.waking().due(window.at);
         recorded
     }
 
@@ -354,9 +366,7 @@ impl Adaptation<'_> {
         now: u64,
         gate: GateWord,
     ) {
-        let reading = self.meter.reading();
-        let known = |peak| self.curve.time_to_peak(peak);
-        let rate = law.rate(state, now, Some(reading), known);
+        let rate = self.curve_at(state, now);
         // One try: a loss means that another response, which computes the same curve, or a
         // throttle, which must not be undone, came first.
         if rate == line.rate || self.line().change(head, line, now, rate, state.version()) {
@@ -449,12 +459,8 @@ impl Adaptation<'_> {
         }
         let law = self.law.get();
         let (_, rate) = law.first_rate(next, now);
-        // Where time has moved the rate to, even if that has not been looked at.
         let fill = if law.moves_with_time() && last.is_engaged() {
-            let reading = self.meter.reading();
-            law.rate(last, now, Some(reading), |peak| {
-                self.curve.time_to_peak(peak)
-            })
+            self.curve_at(last, now)
         } else {
             fill
         };
@@ -492,5 +498,27 @@ impl Adaptation<'_> {
             self.follow(elapsed);
         }
         moves
+    }
+
+    /// Returns the fill rate by `state` at `now`, even if the line of `head` does not follow yet.
+    pub(super) fn fill_rate(self, state: State, head: Head, line: &Line, now: u64) -> Rate {
+        let law = self.law.get();
+        if law.moves_with_time() {
+            if let Some(pace) = self.reports().pace(state, now) {
+                return pace.rate;
+            }
+            self.curve_at(state, now)
+        } else if head.follows(state.version()) {
+            line.rate
+        } else {
+            law.first_rate(state, now).1
+        }
+    }
+
+    /// Returns where the law's curve from `state` is at `now`, even if no thread has looked yet.
+    pub(super) fn curve_at(self, state: State, now: u64) -> Rate {
+        let known = |peak| self.curve.time_to_peak(peak);
+        let reading = self.meter.reading();
+        self.law.get().rate(state, now, Some(reading), known)
     }
 }

@@ -9,7 +9,6 @@
 //!   off.
 
 use super::SendRate;
-use super::acquire::Engaged;
 use crate::Timestamp;
 use crate::law::Law as _;
 use crate::law::paced::{PacedSettings, PacedSettingsError};
@@ -53,7 +52,8 @@ impl SendRate {
         now: Timestamp,
     ) -> Result<(), PacedSettingsError> {
         let elapsed = self.elapsed(now);
-        self.end_leases(elapsed);
+        self.words()
+            .inspect(|engaged| engaged.lending().end(elapsed));
         // Before and after: see `Gate`.
         self.gate.disturb();
         self.law.set_paced(settings)?;
@@ -68,17 +68,9 @@ impl SendRate {
             engaged
                 .second_line_if_made()
                 .inspect(|second| second.restart());
-            engaged.wake_all(elapsed);
+            engaged.waking().all(elapsed);
         }
         Ok(())
-    }
-
-    /// Gives back what the calling thread has taken ahead, and ends what others have.
-    fn end_leases(&self, elapsed: u64) {
-        if let Some(engaged) = self.words() {
-            engaged.lending().hand_back(elapsed);
-            engaged.end_leases();
-        }
     }
 
     /// Returns the settings of [`ControlLaw::Paced`](crate::ControlLaw::Paced) as they are, `None`
@@ -101,7 +93,7 @@ impl SendRate {
     pub fn reset(&self, now: Timestamp) {
         let elapsed = self.elapsed(now);
         let engaged = self.words();
-        self.end_leases(elapsed);
+        engaged.inspect(|engaged| engaged.lending().end(elapsed));
         self.gate.disturb();
         if let Some(engaged) = engaged {
             engaged.state.bring_back(elapsed);
@@ -114,10 +106,19 @@ impl SendRate {
         let seen = self.gate.look();
         let window_end = self.meter.restart(&law, elapsed);
         if let Some(engaged) = engaged {
-            engaged.reset(elapsed);
+            engaged.line().bring_back(elapsed);
+            // What that time made of the rate must not stay, nor a bucket as large.
+            if self.law.moves_with_time() {
+                engaged.adaptation().follow(elapsed);
+            }
+            engaged
+                .second_line_if_made()
+                .inspect(|second| second.restart());
+            let line = engaged.line();
+            line.give_back(line.ahead(elapsed));
             // After the line has changed: see `lease`.
             engaged.end_leases();
-            engaged.wake_all(elapsed);
+            engaged.waking().all(elapsed);
         } else {
             self.gate.quiet_until(seen, window_end, false);
         }
@@ -178,7 +179,7 @@ impl SendRate {
             .inspect(|second| second.restart());
         let line = engaged.line();
         line.give_back(line.ahead(elapsed).min(line.open_tokens()));
-        engaged.wake_all(elapsed);
+        engaged.waking().all(elapsed);
     }
 
     /// Returns `true` if the limiter limits nothing, or its bucket is full: at the rate that it
@@ -189,28 +190,14 @@ impl SendRate {
     /// thread is at work.
     #[cfg(feature = "std")]
     pub(crate) fn is_idle(&self, now: Timestamp) -> bool {
-        self.law.is_as_made() && self.words().is_none_or(|engaged| engaged.is_idle(now))
-    }
-}
-
-impl Engaged<'_> {
-    /// Takes the line back to `elapsed`, and writes off what was promised beyond.
-    fn reset(&self, elapsed: u64) {
-        self.line().bring_back(elapsed);
-        // What that time made of the rate must not stay, nor a bucket as large.
-        if self.law.moves_with_time() {
-            self.adaptation().follow(elapsed);
+        if !self.law.is_as_made() {
+            return false;
         }
-        self.second_line_if_made()
-            .inspect(|second| second.restart());
-        let line = self.line();
-        line.give_back(line.ahead(elapsed));
-    }
-
-    #[cfg(feature = "std")]
-    fn is_idle(&self, now: Timestamp) -> bool {
-        let state = self.state.load();
-        if self.is_background_waiting() {
+        let Some(engaged) = self.words() else {
+            return true;
+        };
+        let state = engaged.state.load();
+        if engaged.is_background_waiting() {
             return false;
         }
         if !state.is_engaged() {
@@ -222,17 +209,17 @@ impl Engaged<'_> {
         let Some(then) = now.checked_sub(full_for) else {
             return false;
         };
-        let (_, mut line) = self.line().read();
+        let (_, mut line) = engaged.line().read();
         let since = line.since.max(state.since());
-        if since > then || !self.reports().is_over(now) {
+        if since > then || !engaged.reports().is_over(now) {
             return false;
         }
         // A pause that is over goes on in the line until somebody looks.
         if line.is_paused() {
             line = line.changed(since, self.law.get().resumed(state));
         }
-        let cancelled = self.line().waiters.total();
-        let issued = self.lending().unspent(&line, then, cancelled);
+        let cancelled = engaged.line().waiters.total();
+        let issued = engaged.lending().unspent(&line, then, cancelled);
         line.is_full(then, issued, cancelled)
     }
 }

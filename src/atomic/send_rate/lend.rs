@@ -20,12 +20,21 @@
 
 use super::acquire::{Engaged, Words};
 use super::lease::{LONGEST_BITS, Lease, Leases, MOST, PART, Terms};
-use crate::atomic::counter::{cores, number, own_words, stand_in};
+use crate::atomic::counter::{cores, known_number, number, own_words, stand_in};
 use crate::atomic::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::fixed::Rate;
 use crate::line::{LONGEST as LONGEST_LINE, Level, Line, Place, TOKEN};
 
 impl Words {
+    /// Returns the lease of the calling thread, and how often leases have been ended. `None` also
+    /// if the thread has yet to ask for its number: then it has taken none.
+    #[inline]
+    pub(super) fn lease(&self) -> Option<(&Lease, u64)> {
+        let lease = self.leases.get()?.of(known_number())?;
+        // Relaxed: see `end_leases`.
+        Some((lease, self.changes.load(Relaxed)))
+    }
+
     /// Ends all leases: what is granted is about to change, or has just changed.
     pub(super) fn end_leases(&self) {
         // Release, with the acquire of a thread that takes a lease. If this addition is first, that
@@ -116,6 +125,12 @@ impl<'a> Lending<'a> {
         if let Some(lease) = self.own() {
             self.hand_back_of(lease, elapsed);
         }
+    }
+
+    /// Gives back what the calling thread has taken ahead, and ends what others have.
+    pub(super) fn end(self, elapsed: u64) {
+        self.hand_back(elapsed);
+        self.0.end_leases();
     }
 
     /// Gives back what is left of the lease of the calling thread if no other thread has taken a

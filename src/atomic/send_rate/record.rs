@@ -1,9 +1,8 @@
 //! What is recorded: an outcome is counted, and looked at if there may be something to do.
 
-use core::time::Duration;
-
 use super::SendRate;
 use super::acquire::elapsed;
+use super::meter::Meter;
 use super::permit::{Outcome, Recorded, SendPermit};
 use crate::Timestamp;
 use crate::law::State;
@@ -21,11 +20,13 @@ impl SendRate {
         let elapsed = self.elapsed(now);
         // Of the published law a failure counts as an answer.
         let is_failed = outcome == Outcome::Failed && self.law.moves_with_time();
-        match outcome {
-            Outcome::Throttled => return self.record_throttled(elapsed, permit, Duration::ZERO),
-            Outcome::ThrottledFor(hint) => return self.record_throttled(elapsed, permit, hint),
-            Outcome::Unknown => {}
-            Outcome::NotThrottled | Outcome::Failed => self.note_answer(),
+        if outcome != Outcome::Unknown {
+            self.law.note_answer();
+        }
+        if let Some(hint) = outcome.pause() {
+            self.gate.engage();
+            let engaged = self.about_to_limit();
+            return engaged.adaptation().throttled(elapsed, permit, hint);
         }
         if is_failed {
             self.meter.count_failed(permit.weight());
@@ -37,17 +38,6 @@ impl SendRate {
             outcome => outcome,
         };
         self.look(elapsed, permit, outcome)
-    }
-
-    // Out of the way of a response that was not throttled.
-    #[cold]
-    #[inline(never)]
-    fn record_throttled(&self, elapsed: u64, permit: SendPermit, hint: Duration) -> Recorded {
-        self.note_answer();
-        self.gate.engage();
-        self.about_to_limit()
-            .adaptation()
-            .throttled(elapsed, permit, hint)
     }
 
     /// Records the outcome of a request like [`record`](Self::record), and asks for the time only
@@ -78,23 +68,17 @@ impl SendRate {
         if outcome != Outcome::NotThrottled || permit.weight() != 1 {
             return self.record(now(), permit, outcome);
         }
-        if self.count_untimed() {
+        if self.untimed().is_some_and(Meter::count_untimed) {
             return Recorded::Counted;
         }
         let elapsed = self.elapsed(now());
-        self.note_answer();
+        self.law.note_answer();
         if self.gate.load().is_engaged() {
             self.meter.count(1);
         } else {
             self.meter.count_at(elapsed);
         }
         self.look(elapsed, permit, Outcome::NotThrottled)
-    }
-
-    /// Counts a request that was not throttled without a look at the clock, if that may be.
-    #[inline]
-    pub(crate) fn count_untimed(&self) -> bool {
-        !self.gate.load().is_engaged() && self.meter.count_untimed()
     }
 
     /// Does what there is to do after a response was counted, which is nothing while the gate is

@@ -1,16 +1,13 @@
 //! What is released to background, and when.
 
-use core::fmt;
 use core::time::Duration;
 
-use super::SendRate;
 use super::acquire::Engaged;
+use super::ask::{Ask, Turn};
 use super::behind::{Behind, NO_PLACE};
-use super::permit::{AcquireError, Class, Order, SendPermit, WeightError};
-use super::place::{Reservation, Turn};
+use super::permit::{AcquireError, Class, Order};
 use super::snapshot::BackgroundSnapshot;
 use super::waiters::{LATE, Look, WaiterSlot};
-use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::fixed::SECOND;
 use crate::line::{LONGEST_QUEUE, Line, Place, TOKEN};
@@ -254,7 +251,7 @@ impl SecondLine<'_> {
             let due = first.nanos_until(Place::from_bits(trickle), elapsed);
             nanos = nanos.min(due.unwrap_or(0));
         }
-        first.next_look(elapsed, nanos.max(LEAST_LOOK))
+        first.waking().next_look(elapsed, nanos.max(LEAST_LOOK))
     }
 
     /// Returns the nanoseconds until the waiter at `place` looks, whose turn comes in about `nanos`.
@@ -294,7 +291,7 @@ impl SecondLine<'_> {
 
     /// Returns how long it would be until `weight` tokens came that were asked for now, `None` if
     /// they are there.
-    fn wait(self, elapsed: u64, weight: u32) -> Option<u64> {
+    pub(super) fn wait(self, elapsed: u64, weight: u32) -> Option<u64> {
         let Self { first, behind } = self;
         let waiting = u64::try_from(behind.waiting()).unwrap_or(0);
         let most = u64::from(weight).saturating_sub(first.reports().over(weight));
@@ -336,118 +333,20 @@ impl SecondLine<'_> {
     }
 }
 
-/// A view of a [`SendRate`] or a [`SendSet`](crate::SendSet) by which requests are
-/// [background](crate::Class::Background): from [`SendRate::background`].
-///
-/// # Examples
-///
-/// ```
-/// use core::time::Duration;
-/// use paceline::{AcquireError, SendRate, Timestamp, law::PacedSettings};
-///
-/// // 10 tokens/s.
-/// let settings = PacedSettings::fixed(10, Duration::from_secs(1))?;
-/// let (rate, now) = (SendRate::paced(settings, Timestamp::ZERO), Timestamp::ZERO);
-/// assert!(rate.try_acquire(now).is_ok());
-/// let mut backfill = rate.background().reserve(now);
-/// let mut person = rate.reserve(now); // comes later, and goes first
-/// let later = Timestamp::from_nanos(150_000_000);
-/// assert!(backfill.claim(later).is_err());
-/// assert!(person.claim(later).is_ok());
-/// assert!(backfill.claim(Timestamp::from_nanos(250_000_000)).is_ok());
-/// # Ok::<(), paceline::law::PacedSettingsError>(())
-/// ```
-#[derive(Clone, Copy)]
-pub struct Background<'a, R>(&'a R);
-
-impl<'a, R> Background<'a, R> {
-    pub(crate) const fn new(of: &'a R) -> Self {
-        Self(of)
-    }
-
-    pub(crate) const fn of(&self) -> &'a R {
-        self.0
-    }
-}
-
-impl<R: fmt::Debug> fmt::Debug for Background<'_, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Background").field(self.0).finish()
-    }
-}
-
-impl<'a> Background<'a, SendRate> {
-    /// Takes a token if one is there that no request waits for, or returns about how long it will
-    /// be until there is one.
-    ///
-    /// # Errors
-    ///
-    /// The wait, never zero: an estimate.
-    pub fn try_acquire(&self, now: Timestamp) -> Result<SendPermit, Duration> {
-        let taken = self.0.try_background(now, 1);
-        taken.map_err(|error| error.wait().unwrap_or(Duration::MAX))
-    }
-
-    /// Takes `weight` tokens at once, or takes nothing.
-    ///
-    /// # Errors
-    ///
-    /// As [`SendRate::try_acquire_n`]. The wait is an estimate.
-    pub fn try_acquire_n(&self, now: Timestamp, weight: u32) -> Result<SendPermit, AcquireError> {
-        self.0.try_background(now, weight)
-    }
-
-    /// Takes a place behind the line: first come, first served among background.
-    pub fn reserve(&self, now: Timestamp) -> Reservation<'a> {
-        let turn = self.0.queue_up_behind(now, 1, None);
-        let turn = turn.unwrap_or(Turn::Unlimited);
-        Reservation::new(self.0, turn, Class::Background)
-    }
-
-    /// Takes a place behind the line for `weight` tokens at once.
-    ///
-    /// The calls that claim it save them up: what the bucket cannot hold between two looks is lost.
-    /// So claim a heavy place every 50 ms, as a `SendLimiter` does, not only
-    /// after the wait. Dropped, what was saved up for it goes back with the next response, or the
-    /// next look of background.
-    ///
-    /// # Errors
-    ///
-    /// As [`SendRate::reserve_n`].
-    pub fn reserve_n(&self, now: Timestamp, weight: u32) -> Result<Reservation<'a>, WeightError> {
-        Reservation::take(self.0, now, weight, Class::Background)
-    }
-}
-
-impl SendRate {
-    /// Returns a view of the limiter by which requests are [background](crate::Class::Background):
-    /// they get the tokens that are there and that no foreground request waits for.
-    #[must_use]
-    pub const fn background(&self) -> Background<'_, Self> {
-        Background::new(self)
-    }
-
-    /// As [`try_behind`](Self::try_behind), with a permit.
-    pub(crate) fn try_background(
-        &self,
-        now: Timestamp,
-        weight: u32,
-    ) -> Result<SendPermit, AcquireError> {
-        let order = self.try_behind(now, weight)?;
-        Ok(SendPermit::with_order(now, weight, order))
-    }
-
-    /// Takes `weight` tokens for background if they are there, and nothing waits for them.
-    pub(crate) fn try_behind(&self, now: Timestamp, weight: u32) -> Result<Order, AcquireError> {
-        self.check_now(now, weight)?;
-        let Some(engaged) = self.engaged() else {
+impl Ask<'_> {
+    /// Takes the tokens for background if they are there, and nothing waits for them.
+    pub(super) fn take_behind(self) -> Result<Order, AcquireError> {
+        let Self { now, weight, .. } = self;
+        self.check_now()?;
+        let Some(engaged) = self.rate.engaged() else {
             return Ok(Order::NONE);
         };
         let elapsed = engaged.elapsed(now);
         engaged.lending().hand_back(elapsed);
         engaged.adaptation().catch_up(elapsed);
         if engaged.reports().is_unbound() {
-            return self.try_order_n(now, weight);
+            let class = Class::Foreground;
+            return Self { class, ..self }.take();
         }
         let second = engaged.second_line();
         second.release(elapsed);
@@ -458,21 +357,18 @@ impl SendRate {
         } else {
             second.take_spare(elapsed, tokens, tokens)
         };
-        let refused = |nanos| AcquireError::NotInTime {
-            wait: engaged.wait(now, nanos),
-        };
         match taken {
             None => Ok(Order::NONE),
             Some(0) => {
                 let waiting = u64::try_from(second.behind.waiting()).unwrap_or(0);
                 let lacking = waiting.saturating_add(tokens.wrapping_mul(TOKEN));
                 let nanos = second.until_released(elapsed, lacking);
-                Err(refused(nanos.unwrap_or(1)))
+                Err(engaged.not_in_time(now, nanos.unwrap_or(1)))
             }
             Some(_) => {
                 let order = engaged.reports().send(elapsed, weight).map_err(|nanos| {
                     engaged.line().give_back(tokens);
-                    refused(nanos)
+                    engaged.not_in_time(now, nanos)
                 })?;
                 second.behind.grant(weight);
                 let promised = second.promised_to_foreground();
@@ -482,26 +378,11 @@ impl SendRate {
         }
     }
 
-    /// Takes a place behind the line for `weight` tokens, if its turn comes within `patience` by
-    /// the estimate. No place if the limiter limits nothing.
-    pub(super) fn queue_up_behind(
-        &self,
-        now: Timestamp,
-        weight: u32,
-        patience: Option<Duration>,
-    ) -> Result<Turn, AcquireError> {
-        self.check(now, weight)?;
-        self.queue_up_behind_anyhow(now, weight, patience)
-    }
-
-    /// As [`queue_up_behind`](Self::queue_up_behind), whatever the capacity is.
-    pub(super) fn queue_up_behind_anyhow(
-        &self,
-        now: Timestamp,
-        weight: u32,
-        patience: Option<Duration>,
-    ) -> Result<Turn, AcquireError> {
-        let Some(engaged) = self.engaged() else {
+    /// Takes a place behind the line, whatever the capacity is, if its turn comes within `patience`
+    /// by the estimate. No place if the limiter limits nothing.
+    pub(super) fn queue_up_behind(self, patience: Option<Duration>) -> Result<Turn, AcquireError> {
+        let Self { now, weight, .. } = self;
+        let Some(engaged) = self.rate.engaged() else {
             return Ok(Turn::Unlimited);
         };
         let elapsed = engaged.elapsed(now);
@@ -530,18 +411,6 @@ impl SendRate {
             _ => behind.waiters.join(place, weight),
         };
         Ok(Turn::Behind { place, slot })
-    }
-
-    /// As [`wait_for`](Self::wait_for), for background: an estimate.
-    pub(crate) fn wait_behind(&self, now: Timestamp, weight: u32) -> Option<Duration> {
-        let engaged = self.engaged()?;
-        let elapsed = engaged.elapsed(now);
-        engaged.adaptation().catch_up(elapsed);
-        let second = engaged.second_line();
-        second.release(elapsed);
-        let wait = second.wait(elapsed, weight);
-        let nanos = wait.max(engaged.reports().barred(elapsed, weight))?;
-        Some(engaged.wait(now, nanos))
     }
 }
 

@@ -35,7 +35,7 @@ use super::SendRate;
 use super::acquire::{Engaged, FIRST_SEND};
 use super::behind::Behind;
 use super::gate::{GateWord, LONGEST_QUIET};
-use super::limits::{Limits, Unheard};
+use super::limits::Limits;
 use super::permit::{Order, SendPermit, WeightError};
 use super::record::sent_at;
 use super::snapshot::{DeclaredLimit, declared_limit};
@@ -48,7 +48,7 @@ use crate::law::declared::ledger::{LONGEST_SPAN, Ledger};
 use crate::law::declared::plan::Plan;
 use crate::law::declared::throttle::Refused;
 use crate::law::declared::{Declared, DeclaredSettings, LimitReports, Observed, Reset};
-use crate::law::{Controller, Law as _, State};
+use crate::law::{Controller, State};
 use crate::line::{Head, Line, Place, TOKEN};
 
 /// So long after the start a request goes for which others have left no turn.
@@ -64,7 +64,8 @@ impl SendRate {
     /// It limits from the start, to the first burst.
     #[must_use]
     pub fn declared(settings: DeclaredSettings, start: Timestamp) -> Self {
-        Self::build(Controller::Declared(settings.law()), start).obeying(settings.obeyed())
+        let law = Controller::Declared(settings.law());
+        Self::build(law, settings.obeyed(), start)
     }
 
     /// Takes in what a service declares in a response to the request of `permit`.
@@ -142,7 +143,7 @@ impl SendRate {
             // where this one finds the same rate. No test and no model sees that.
             self.gate.disturb();
             engaged.adaptation().follow(elapsed);
-            engaged.wake_due(elapsed);
+            engaged.waking().due(elapsed);
         }
         observed
     }
@@ -172,30 +173,6 @@ impl SendRate {
             }
         });
         shares.min()
-    }
-
-    /// Returns `true` if declared limits are obeyed: then each send counts, and one that is refused
-    /// may.
-    pub(crate) const fn listens(&self) -> bool {
-        self.law.listens()
-    }
-
-    /// Returns of what the limiter obeys declared limits.
-    #[cfg(feature = "std")]
-    pub(crate) fn obeys(&self) -> Option<crate::law::Dimension> {
-        self.law.obeys()
-    }
-
-    /// Notes an answer, for a limiter that has heard nothing.
-    #[inline]
-    pub(super) fn note_answer(&self) {
-        self.law.unheard().inspect(|unheard| unheard.answer());
-    }
-
-    /// Returns `true` if the limiter obeys declared limits, and several answers came without a
-    /// report.
-    pub(crate) fn is_unheard(&self) -> bool {
-        self.law.unheard().is_some_and(Unheard::is_so)
     }
 
     /// Returns how many reports were ignored: wrong values, limits beyond the fourth, and reports
@@ -418,9 +395,7 @@ impl<'a> Reports<'a> {
         let highest = law.paced().and_then(|paced| paced.highest());
         let mut most = highest.unwrap_or(Rate::MAX);
         if contradicted {
-            let reading = Some(self.0.meter.reading());
-            let paced = law.rate(state, now, reading, |peak| self.0.curve.time_to_peak(peak));
-            most = most.min(paced);
+            most = most.min(self.0.adaptation().curve_at(state, now));
         }
         let (rate, pause) = match plan?.at_most(most) {
             Plan::Rate(rate) => (rate, None),

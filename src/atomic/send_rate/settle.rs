@@ -27,6 +27,7 @@
 //!   those tokens.
 
 use super::SendRate;
+use super::ask::Ask;
 use super::permit::{SendPermit, WeightError};
 use crate::Timestamp;
 
@@ -99,20 +100,22 @@ impl SendRate {
             Ok(())
         };
         engaged.reports().follow(elapsed);
-        engaged.wake_due(elapsed);
+        engaged.waking().due(elapsed);
         settled
     }
+}
 
+impl Ask<'_> {
     /// Gives back what the request of `permit` took, which is not sent.
-    pub(crate) fn take_back(&self, now: Timestamp, permit: SendPermit) {
-        if let Some(engaged) = self.words().filter(|_| permit.is_charged()) {
-            let elapsed = engaged.elapsed(now);
+    pub(crate) fn take_back(self, permit: SendPermit) {
+        if let Some(engaged) = self.rate.words().filter(|_| permit.is_charged()) {
+            let elapsed = engaged.elapsed(self.now);
             engaged.lending().hand_back(elapsed);
             engaged.reports().unsend(permit);
             let over = u32::try_from(engaged.reports().over(permit.weight())).unwrap_or(0);
             engaged.credit(elapsed, permit.weight().saturating_sub(over));
             engaged.reports().follow(elapsed);
-            engaged.wake_due(elapsed);
+            engaged.waking().due(elapsed);
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use alloc::vec::Vec;
 
-use super::place::{PlaceGuard, Turn};
+use super::ask::Turn;
+use super::place::PlaceGuard;
 use super::waiters::placed_between;
 use super::*;
 use crate::atomic::sync::Ordering::Relaxed;
@@ -107,7 +108,7 @@ fn a_hint_that_ends_no_later_than_the_pause_changes_nothing() {
 fn a_law_of_one_file_moves_the_rate() {
     let first = Rate::from_ratio(100, SECOND);
     let law = Controller::Aimd(crate::law::aimd::Aimd { first });
-    let rate = SendRate::build(law, Timestamp::ZERO);
+    let rate = SendRate::build(law, Dimension::Requests, Timestamp::ZERO);
     let throttle = |now| rate.record(at(now), SendPermit::sent_at(at(now)), Outcome::Throttled);
     let fill = |now| rate.snapshot(at(now)).fill_rate.round();
     assert!(rate.try_acquire(at(0)).is_ok(), "unlimited");
@@ -361,12 +362,11 @@ fn a_place_that_is_claimed_leaves_its_slot() {
     throttle(&rate, 0, 0);
     let mut slots = Vec::new();
     for token in 1..=9 {
-        let Ok(Turn::Placed { place, slot }) = rate.queue_up_anyhow(at(0), 1) else {
+        let mut held = PlaceGuard::take(&rate, at(0), 1, Class::Foreground, None).expect("room");
+        let Turn::Placed { slot, .. } = held.turn else {
             panic!("there is a line");
         };
-        let turn = Turn::Placed { place, slot };
-        let mut held = Reservation::new(&rate, turn, Class::Foreground);
-        assert!(held.claim(at(token * 2 * SECOND)).is_ok());
+        assert!(held.claim_with(|| at(token * 2 * SECOND)).is_ok());
         slots.push(slot);
     }
     assert_eq!(slots[8], slots[0], "of eight");
@@ -460,7 +460,7 @@ fn before_the_first_report_one_request_goes_of_any_weight() {
     );
     let rate = SendRate::declared(settings, Timestamp::ZERO);
     let permit = rate.try_acquire_n(at(0), 50_000).expect("the first");
-    rate.take_back(at(0), permit);
+    rate.ask(at(0), 1, Class::Foreground).take_back(permit);
     assert_eq!([0; 3].map(|now| tried(&rate, now)), [true, false, false]);
 }
 

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use super::*;
 use crate::atomic::send_rate::behind::MaybeBehind;
 use crate::law::paced::PacedSettings;
-use crate::{ControlLaw, Outcome};
+use crate::{ControlLaw, Outcome, Reservation, SendPermit, SendRate, Timestamp, WeightError};
 
 /// One token, in nanoseconds: a power of two, so that nothing is rounded.
 const ONE: u64 = 1 << 27;
@@ -358,7 +358,9 @@ fn a_place_that_comes_too_late_is_refused() {
     let _first = rate.background().reserve(at(0));
     let take = |millis| {
         let patience = Some(span(millis));
-        rate.queue_up_behind(at(0), 1, patience).err()
+        rate.ask(at(0), 1, Class::Background)
+            .queue_up(patience)
+            .err()
     };
     let wait = span(200);
     assert_eq!(take(199), Some(AcquireError::NotInTime { wait }));

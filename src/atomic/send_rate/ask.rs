@@ -1,12 +1,13 @@
 //! Places in line, for one token or several, and requests that do not wait for longer than they
 //! say.
 
+use core::fmt;
 use core::time::Duration;
 
 use super::SendRate;
-use super::acquire::Engaged;
+use super::acquire::{Engaged, Words};
+use super::gate::{GateWord, LONGEST_QUIET};
 use super::permit::{AcquireError, Class, Order, SendPermit, WeightError};
-use super::place::{Reservation, Turn};
 use super::waiters::WaiterSlot;
 use crate::Timestamp;
 use crate::fixed::{Rate, to_signed};
@@ -44,36 +45,183 @@ impl SendRate {
     /// # Ok::<(), paceline::law::PacedSettingsError>(())
     /// ```
     pub fn try_acquire_n(&self, now: Timestamp, weight: u32) -> Result<SendPermit, AcquireError> {
-        let order = self.try_order_n(now, weight)?;
-        Ok(SendPermit::with_order(now, weight, order))
+        self.ask(now, weight, Class::Foreground).permit()
     }
 
-    /// As [`try_acquire_n`](Self::try_acquire_n), and leaves it to the caller to make a permit.
+    /// Returns a view of the limiter by which requests are [background](crate::Class::Background):
+    /// they get the tokens that are there and that no foreground request waits for.
+    #[must_use]
+    pub const fn background(&self) -> Background<'_, Self> {
+        Background::new(self)
+    }
+
+    /// Returns what a request asks of the limiter.
     #[inline]
-    pub(crate) fn try_order_n(&self, now: Timestamp, weight: u32) -> Result<Order, AcquireError> {
-        if weight == 1 {
-            return self.try_order(now).map_err(|nanos| {
-                let wait = Duration::from_nanos(nanos);
-                AcquireError::NotInTime { wait }
-            });
+    pub(crate) const fn ask(&self, now: Timestamp, weight: u32, class: Class) -> Ask<'_> {
+        Ask {
+            rate: self,
+            now,
+            weight,
+            class,
         }
-        self.try_heavy(now, weight)
+    }
+}
+
+/// A view of a [`SendRate`] or a [`SendSet`](crate::SendSet) by which requests are
+/// [background](crate::Class::Background): from [`SendRate::background`].
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use paceline::{AcquireError, SendRate, Timestamp, law::PacedSettings};
+///
+/// // 10 tokens/s.
+/// let settings = PacedSettings::fixed(10, Duration::from_secs(1))?;
+/// let (rate, now) = (SendRate::paced(settings, Timestamp::ZERO), Timestamp::ZERO);
+/// assert!(rate.try_acquire(now).is_ok());
+/// let mut backfill = rate.background().reserve(now);
+/// let mut person = rate.reserve(now); // comes later, and goes first
+/// let later = Timestamp::from_nanos(150_000_000);
+/// assert!(backfill.claim(later).is_err());
+/// assert!(person.claim(later).is_ok());
+/// assert!(backfill.claim(Timestamp::from_nanos(250_000_000)).is_ok());
+/// # Ok::<(), paceline::law::PacedSettingsError>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct Background<'a, R>(&'a R);
+
+impl<'a, R> Background<'a, R> {
+    pub(crate) const fn new(of: &'a R) -> Self {
+        Self(of)
+    }
+
+    pub(crate) const fn of(&self) -> &'a R {
+        self.0
+    }
+}
+
+impl<R: fmt::Debug> fmt::Debug for Background<'_, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Background").field(self.0).finish()
+    }
+}
+
+impl Background<'_, SendRate> {
+    /// Takes a token if one is there that no request waits for, or returns about how long it will
+    /// be until there is one.
+    ///
+    /// # Errors
+    ///
+    /// The wait, never zero: an estimate.
+    pub fn try_acquire(&self, now: Timestamp) -> Result<SendPermit, Duration> {
+        let taken = self.0.ask(now, 1, Class::Background).permit();
+        taken.map_err(|error| error.wait().unwrap_or(Duration::MAX))
+    }
+
+    /// Takes `weight` tokens at once, or takes nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`SendRate::try_acquire_n`]. The wait is an estimate.
+    pub fn try_acquire_n(&self, now: Timestamp, weight: u32) -> Result<SendPermit, AcquireError> {
+        self.0.ask(now, weight, Class::Background).permit()
+    }
+}
+
+/// What a reservation holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Turn {
+    /// No place: the limiter limited nothing when it was asked.
+    Unlimited,
+    /// A place in line, and the waiter's slot. One that was due at once has none.
+    Placed {
+        place: Place,
+        slot: Option<WaiterSlot>,
+    },
+    /// A place behind the line, where background stands.
+    Behind {
+        place: Place,
+        slot: Option<WaiterSlot>,
+    },
+    /// The place has been used, if there was one. What it took beyond what its turn waited for goes
+    /// back once the claim is final.
+    Claimed(SendPermit, Option<(Place, u64)>),
+}
+
+/// What a request asks of one limiter: so many tokens, at a time, for one class.
+#[derive(Clone, Copy)]
+pub(crate) struct Ask<'a> {
+    pub(super) rate: &'a SendRate,
+    pub(super) now: Timestamp,
+    pub(super) weight: u32,
+    pub(super) class: Class,
+}
+
+impl Ask<'_> {
+    /// Takes the tokens at once, or takes nothing.
+    #[inline]
+    pub(crate) fn take(self) -> Result<Order, AcquireError> {
+        if self.class.is_background() {
+            self.take_behind()
+        } else if self.weight == 1 {
+            self.take_one().map_err(|nanos| AcquireError::NotInTime {
+                wait: Duration::from_nanos(nanos),
+            })
+        } else {
+            self.take_heavy()
+        }
+    }
+
+    /// As [`take`](Self::take), with a permit.
+    #[inline]
+    pub(crate) fn permit(self) -> Result<SendPermit, AcquireError> {
+        let order = self.take()?;
+        Ok(SendPermit::with_order(self.now, self.weight, order))
+    }
+
+    /// Takes a token, or returns the nanoseconds until there is one.
+    ///
+    /// The answer comes in registers. A permit would be written in parts and then loaded whole, and
+    /// such a load waits for the stores: 5 ns.
+    #[inline]
+    pub(super) fn take_one(self) -> Result<Order, u64> {
+        let gate = self.rate.gate.look();
+        if !gate.is_engaged() {
+            return Ok(Order::NONE);
+        }
+        let words = self.rate.words.get();
+        if let Some((lease, changes)) = words.and_then(Words::lease) {
+            if lease.spend(changes, self.now.as_nanos()) {
+                return Ok(Order::CHARGED);
+            }
+        }
+        self.take_one_slowly(gate)
+    }
+
+    /// As [`take_one`](Self::take_one), where that takes more than a look at the age of a lease.
+    #[inline(never)]
+    fn take_one_slowly(self, gate: GateWord) -> Result<Order, u64> {
+        match self.rate.words() {
+            None => Ok(Order::NONE),
+            Some(engaged) => engaged.try_acquire(gate, self.now),
+        }
     }
 
     #[inline(never)]
-    fn try_heavy(&self, now: Timestamp, weight: u32) -> Result<Order, AcquireError> {
-        if let Some(engaged) = self.words().filter(|_| self.listens()) {
+    fn take_heavy(self) -> Result<Order, AcquireError> {
+        let Self { rate, weight, .. } = self;
+        if let Some(engaged) = rate.words().filter(|_| rate.law.listens()) {
             engaged.line().make_room(weight);
         }
-        let turn = self.queue_up(now, weight, Some(Duration::ZERO))?;
-        let (Turn::Placed { place, slot }, Some(engaged)) = (turn, self.words()) else {
+        let turn = self.queue_up(Some(Duration::ZERO))?;
+        let (Turn::Placed { place, slot }, Some(engaged)) = (turn, rate.words()) else {
             return Ok(Order::NONE);
         };
-        let sent = engaged.reports().send(engaged.elapsed(now), weight);
+        let sent = engaged.reports().send(engaged.elapsed(self.now), weight);
         let order = sent.map_err(|nanos| {
             engaged.give_up(place, weight, slot);
-            let wait = engaged.wait(now, nanos);
-            AcquireError::NotInTime { wait }
+            engaged.not_in_time(self.now, nanos)
         })?;
         engaged.line().close(weight);
         let over = engaged.reports().over(weight);
@@ -83,55 +231,20 @@ impl SendRate {
         Ok(order)
     }
 
-    /// Takes a place in line for `weight` tokens at once.
+    /// Takes a place in the line of the class, if its turn comes within `patience`.
     ///
-    /// It holds up those behind it for as long as that many tokens take, and gives them all back if
-    /// it is dropped. It may be for more than the bucket holds at today's rate. While the limiter
-    /// limits nothing, the place is taken when it is claimed, and its weight is not checked any
-    /// more.
-    ///
-    /// # Errors
-    ///
-    /// [`WeightError::Zero`], and [`WeightError::AboveCapacity`] if the bucket does not hold as
-    /// many at the [ceiling](crate::law::PacedSettingsBuilder::ceiling), or a service has declared
-    /// less.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use core::time::Duration;
-    /// use paceline::{SendRate, Timestamp, law::PacedSettings};
-    ///
-    /// let second = Duration::from_secs(1);
-    /// let settings = PacedSettings::fixed(5, second)?.to_builder().burst(second).build()?;
-    /// let (rate, now) = (SendRate::paced(settings, Timestamp::ZERO), Timestamp::ZERO);
-    /// let mut first = rate.reserve_n(now, 5).unwrap();
-    /// assert!(first.claim(now).is_ok(), "the bucket was full");
-    /// let second = rate.reserve_n(now, 4).unwrap();
-    /// let mut third = rate.reserve_n(now, 2).unwrap();
-    /// assert_eq!(third.claim(now), Err(Duration::from_millis(1_200)));
-    /// drop(second);
-    /// assert_eq!(third.claim(now), Err(Duration::from_millis(400)));
-    /// # Ok::<(), paceline::law::PacedSettingsError>(())
-    /// ```
-    pub fn reserve_n(&self, now: Timestamp, weight: u32) -> Result<Reservation<'_>, WeightError> {
-        Reservation::take(self, now, weight, Class::Foreground)
-    }
-
-    /// Takes a place in line for `weight` tokens, if its turn comes within `patience`.
-    ///
-    /// None if the limiter limits nothing. A refusal writes nothing: requests that are refused over
-    /// and over leave no places given up behind, of which the limiter remembers only so many.
-    pub(super) fn queue_up(
-        &self,
-        now: Timestamp,
-        weight: u32,
-        patience: Option<Duration>,
-    ) -> Result<Turn, AcquireError> {
+    /// No place if the limiter limits nothing. A refusal writes nothing: requests that are refused
+    /// over and over leave no places given up behind, of which the limiter remembers only so many.
+    pub(super) fn queue_up(self, patience: Option<Duration>) -> Result<Turn, AcquireError> {
+        let Self { now, weight, .. } = self;
+        if self.class.is_background() {
+            self.check()?;
+            return self.queue_up_behind(patience);
+        }
         if weight == 0 {
             return Err(WeightError::Zero.into());
         }
-        let Some(engaged) = self.engaged() else {
+        let Some(engaged) = self.rate.engaged() else {
             return Ok(Turn::Unlimited);
         };
         let elapsed = engaged.elapsed(now);
@@ -150,37 +263,57 @@ impl SendRate {
         engaged.queue_up(now, weight, patience)
     }
 
-    /// Returns how long it would be until `weight` tokens came that were asked for now, `None` if
-    /// they are there.
-    pub(crate) fn wait_for(&self, now: Timestamp, weight: u32) -> Option<Duration> {
-        let engaged = self.engaged()?;
+    /// As [`queue_up`](Self::queue_up), whatever the capacity and the wait are. If the line is full
+    /// it returns the time until it is not.
+    pub(super) fn queue_up_anyhow(self) -> Result<Turn, Duration> {
+        let Self { now, weight, .. } = self;
+        if self.class.is_background() {
+            let queued = self.queue_up_behind(None);
+            return queued.map_err(|_full| Duration::from_nanos(LONGEST_QUIET));
+        }
+        let Some(engaged) = self.rate.engaged() else {
+            return Ok(Turn::Unlimited);
+        };
+        let queued = engaged.queue_up(now, weight, None);
+        queued.map_err(|_full| {
+            let elapsed = engaged.elapsed(now);
+            let last = engaged.line().last_rank();
+            let first = last.plus(units(weight)).less(LONGEST_QUEUE);
+            let line = engaged.line_at(elapsed);
+            let nanos = line.and_then(|line| engaged.wait_of(&line, elapsed, first));
+            engaged.wait(now, nanos.unwrap_or(1))
+        })
+    }
+
+    /// Returns how long it would be until the tokens came, `None` if they are there.
+    pub(crate) fn wait(self) -> Option<Duration> {
+        let Self { now, weight, .. } = self;
+        let engaged = self.rate.engaged()?;
         let elapsed = engaged.elapsed(now);
         engaged.lending().hand_back(elapsed);
         engaged.adaptation().catch_up(elapsed);
-        let line = engaged.line_at(elapsed)?;
-        let cancelled = engaged.line().waiters.total();
-        let last = line.spilled(elapsed, engaged.line().issued(), cancelled);
-        let less = cancelled.wrapping_add(engaged.reports().over(weight));
-        let rank = last.plus(units(weight)).less_tokens(less);
-        let wait = engaged.wait_of(&line, elapsed, rank);
+        let wait = if self.class.is_background() {
+            let second = engaged.second_line();
+            second.release(elapsed);
+            second.wait(elapsed, weight)
+        } else {
+            let line = engaged.line_at(elapsed)?;
+            let cancelled = engaged.line().waiters.total();
+            let last = line.spilled(elapsed, engaged.line().issued(), cancelled);
+            let less = cancelled.wrapping_add(engaged.reports().over(weight));
+            let rank = last.plus(units(weight)).less_tokens(less);
+            engaged.wait_of(&line, elapsed, rank)
+        };
         let nanos = wait.max(engaged.reports().barred(elapsed, weight))?;
         Some(engaged.wait(now, nanos))
     }
 
-    /// As [`wait_for`](Self::wait_for), of a request of `class`.
-    pub(crate) fn wait_of(&self, now: Timestamp, weight: u32, class: Class) -> Option<Duration> {
-        if class.is_background() {
-            self.wait_behind(now, weight)
-        } else {
-            self.wait_for(now, weight)
-        }
-    }
-
     /// Refuses a weight that can never be taken at once.
-    pub(crate) fn check_now(&self, now: Timestamp, weight: u32) -> Result<(), WeightError> {
-        self.check(now, weight)?;
-        match self.words() {
-            Some(engaged) if weight > 1 && self.listens() => {
+    pub(crate) fn check_now(self) -> Result<(), WeightError> {
+        let Self { now, weight, .. } = self;
+        self.check()?;
+        match self.rate.words() {
+            Some(engaged) if weight > 1 && self.rate.law.listens() => {
                 engaged.line().make_room(weight);
                 engaged.weigh(engaged.elapsed(now), weight, None)
             }
@@ -189,37 +322,16 @@ impl SendRate {
     }
 
     /// Refuses a weight that there is no place for.
-    pub(crate) fn check(&self, now: Timestamp, weight: u32) -> Result<(), WeightError> {
+    pub(crate) fn check(self) -> Result<(), WeightError> {
+        let Self { now, weight, .. } = self;
         if weight == 0 {
             return Err(WeightError::Zero);
         }
-        let Some(engaged) = self.engaged() else {
+        let Some(engaged) = self.rate.engaged() else {
             return Ok(());
         };
         engaged.reports().check(weight)?;
         engaged.weigh_to_wait(engaged.elapsed(now), weight)
-    }
-
-    /// Takes a place in line for `weight` tokens, whatever the capacity is, or none if the limiter
-    /// limits nothing.
-    ///
-    /// If the line is full it returns the time until it is not.
-    pub(super) fn queue_up_anyhow(&self, now: Timestamp, weight: u32) -> Result<Turn, Duration> {
-        let Some(engaged) = self.engaged() else {
-            return Ok(Turn::Unlimited);
-        };
-        let queued = engaged.queue_up(now, weight, None);
-        queued.map_err(|_full| {
-            let elapsed = engaged.elapsed(now);
-            let first = engaged
-                .line()
-                .last_rank()
-                .plus(units(weight))
-                .less(LONGEST_QUEUE);
-            let line = engaged.line_at(elapsed);
-            let nanos = line.and_then(|line| engaged.wait_of(&line, elapsed, first));
-            engaged.wait(now, nanos.unwrap_or(1))
-        })
     }
 }
 
