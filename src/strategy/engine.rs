@@ -7,7 +7,6 @@ use super::{
     costs::RetryCosts,
     event::{Event, EventKind, Hook},
     failure::Failure,
-    info::RetryAfter,
     quota::QuotaSource,
     refusal::{RetryRefused, StopReason},
     settings::{MaybePolicy, RetryGeneration, Settings},
@@ -16,7 +15,7 @@ use super::{
 };
 use crate::atomic::cells::{Condition, Counts, Tally};
 use crate::time::LONG_UNUSED;
-use crate::{Clock, QuotaPermit};
+use crate::{Clock, QuotaPermit, RetryAfter};
 
 /// The most that a clamped hint may add to the backoff in generation 2.1.
 const HINT_HEADROOM: Duration = Duration::from_secs(5);

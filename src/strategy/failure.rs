@@ -3,10 +3,9 @@
 use core::{error::Error, fmt};
 
 use super::info::{
-    Execution, Fault, RetryAfter, RetryInfo, RetrySafety, execution_by_throttle, forward,
-    safety_by_fault,
+    Execution, Fault, RetryInfo, RetrySafety, execution_by_throttle, forward, safety_by_fault,
 };
-use crate::Outcome;
+use crate::{Outcome, RetryAfter};
 
 /// A failed attempt, as a strategy sees it.
 ///

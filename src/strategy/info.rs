@@ -1,6 +1,6 @@
 //! What an error says about itself: the two traits that users' error types implement.
 
-use core::time::Duration;
+use crate::RetryAfter;
 
 /// Whether it is safe to send a failed request again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,26 +41,6 @@ pub enum Execution {
     /// The work may have been done, in whole or in part, or it is unknown.
     #[default]
     Maybe,
-}
-
-/// The service's hint about when to retry.
-///
-/// A hint changes the delay of a retry. It does not make a failure retryable, nor lift a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum RetryAfter {
-    /// A hint that the backoff bounds: the header `x-amz-retry-after`, in milliseconds. In
-    /// generation 2.1 the delay is at least the backoff and at most 5 s more. In 2.0 the hint
-    /// replaces the backoff, up to the longest. [`parse_amz`](Self::parse_amz) reads it.
-    Clamped(Duration),
-    /// A hint that the delay never falls below: the header `Retry-After`, in seconds or as a date
-    /// (RFC 9110, 10.2.3).
-    ///
-    /// The delay is the hint plus the backoff with its jitter. A service gives the same hint to all
-    /// requests that it refuses at one instant; the jitter spreads their retries after it.
-    /// [`RetryToken::with_max_retry_after`](crate::RetryToken::with_max_retry_after) bounds the
-    /// hint. [`parse_http`](Self::parse_http) reads it.
-    AtLeast(Duration),
 }
 
 /// What a strategy wants to know about an error.

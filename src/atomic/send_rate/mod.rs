@@ -36,11 +36,11 @@ use self::place::Turn;
 use super::counter::known_number;
 use super::lazy::Lazy;
 use super::sync::Ordering::Relaxed;
-use crate::Timestamp;
 use crate::law::aws::{Aws, Windows};
 use crate::law::paced::PacedSettings;
 use crate::law::{Controller, DeclaredSettings, Dimension, Law as _};
-use crate::permit::{self, Class, ControlLaw, Order, SendPermit};
+use crate::permit::{self, Class, Order, SendPermit};
+use crate::{ControlLaw, Timestamp};
 
 pub(crate) use self::place::PlaceGuard;
 pub use self::place::Reservation;

@@ -5,15 +5,15 @@ use core::time::Duration;
 use super::SendRate;
 use super::acquire::{Engaged, Words, elapsed};
 use super::gate::LONGEST_QUIET;
-use super::permit::{Outcome, Recorded, SendPermit};
-use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::bits::LAST_TIME;
 use crate::fixed::Rate;
 use crate::law::{
-    Controller, Counted, Decision, Drain, Draining, Event, Law as _, Past, Response, State,
+    Controller, Counted, Decision, Drain, Draining, Event, Law as _, Past, Recorded, Response,
+    State,
 };
 use crate::line::{FINER, Head, Line, TOKEN};
+use crate::{Outcome, SendPermit, Timestamp};
 
 impl SendRate {
     /// Records the outcome of a request, and returns what that did to the send rate.
