@@ -120,18 +120,6 @@ pub enum AttemptHeader {
     AmzSdkRequest,
 }
 
-impl AttemptHeader {
-    /// Returns the header's name, in lower case.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::GrpcPreviousRpcAttempts => "grpc-previous-rpc-attempts",
-            Self::EnvoyAttemptCount => "x-envoy-attempt-count",
-            Self::AmzSdkRequest => "amz-sdk-request",
-        }
-    }
-}
-
 /// Reads the value of the header `Age`: how long ago the response was made or checked by its
 /// origin.
 ///

@@ -174,9 +174,7 @@ pub use set::SendSet;
 #[cfg(feature = "std")]
 pub use strategy::{
     adaptive::Adaptive,
-    failure::Failure,
-    idempotency::Idempotency,
-    info::{Execution, Fault, RetryInfo, RetrySafety},
+    failure::{Execution, Failure, Fault, Idempotency, RetryInfo, RetrySafety},
     legacy::Legacy,
     retry_strategy::RetryStrategy,
     standard::Standard,

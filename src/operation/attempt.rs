@@ -68,6 +68,16 @@ impl fmt::Display for Attempt {
 }
 
 impl AttemptHeader {
+    /// Returns the header's name, in lower case.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::GrpcPreviousRpcAttempts => "grpc-previous-rpc-attempts",
+            Self::EnvoyAttemptCount => "x-envoy-attempt-count",
+            Self::AmzSdkRequest => "amz-sdk-request",
+        }
+    }
+
     /// Returns its value for `attempt`, or `None` if there is nothing to tell.
     #[must_use]
     pub fn value(self, attempt: &Attempt) -> Option<String> {

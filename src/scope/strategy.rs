@@ -7,7 +7,7 @@ use crate::{
     Clock, Failure, RetryStrategy, RetryToken, SendPermit,
     strategy::{
         AttemptCharge, Event, ForeignToken, InitialTokenRefused, NotAdmitted, Reports,
-        RetryRefused, SendRequest, SendTurn, StrategyId, hold::Hold, info::forward,
+        RetryRefused, SendRequest, SendTurn, StrategyId, hold::Hold, retry_strategy::forward,
         snapshot::StrategySnapshot,
     },
 };
