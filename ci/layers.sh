@@ -83,5 +83,12 @@ printf 'src/atomic: %d lines of code in %d files\n' "$lines" "${#core[@]}"
 ((lines <= 6140)) || complain "src/atomic has $lines lines of code, more than 6,140"
 ((${#core[@]} <= 34)) || complain "src/atomic has ${#core[@]} files, more than 34"
 
+# Above the laws and the words no file is long.
+mapfile -t above < <(outside 'src/(atomic|law)/' | grep -vE 'tests(\.rs|/)')
+for file in "${above[@]}"; do
+    lines="$(code "$file" | wc -l)"
+    ((lines <= 400)) || complain "$file has $lines lines of code, more than 400"
+done
+
 floors || status=1
 exit "$status"

@@ -42,12 +42,12 @@ impl<S: RetryStrategy, Z: ThreadSleep, A: Answers> Operation<'_, S, Z, A> {
                 Ok(attempt) => attempt,
                 Err(stop) => return Err(RunError::new(last, stop)),
             };
-            let answer = within(attempts.outer(), || op(attempt));
+            let answer = Some(within(attempts.outer(), || op(attempt)));
             let (error, stop) = match attempts.answered::<A, _, _>(answer, &classify, clock) {
                 Ok(value) => return Ok(value),
                 Err(failed) => failed,
             };
-            last = Some(error);
+            last = error;
             if let Some(stop) = stop {
                 sleep.sleep(stop.delay());
                 return Err(RunError::new(last, stop));

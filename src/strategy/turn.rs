@@ -317,7 +317,7 @@ impl SendTurn {
         looked
     }
 
-    /// As [`queue`](Self::queue), for the tokens of several send rates at once.
+    /// Does what [`queue`](Self::queue) does, for several send rates at once.
     #[inline(never)]
     fn queue_all(
         &mut self,
@@ -424,7 +424,7 @@ fn waiting<H: InLine>(
     Waiting::new(held, Arc::clone(lines.clock), deadline)
 }
 
-/// Looks whether the turn of `place` has come. One that comes after the deadline is refused.
+/// Looks whether the turn of `place` has come. A turn that comes after the deadline is refused.
 fn look<H: InLine>(
     place: &mut Waiting<H, Arc<dyn Clock>>,
     time: &dyn Clock,
