@@ -18,15 +18,16 @@ use core::time::Duration;
 
 use super::acquire::Engaged;
 use super::gate::{GateWord, LONGEST_QUIET};
-use super::permit::{Outcome, Recorded, SendPermit};
 use super::record::sent_at;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::bits::LAST_TIME;
 use crate::fixed::Rate;
 use crate::law::{
-    Controller, Counted, Decision, Drain, Draining, Event, Law as _, Past, Response, State, Window,
+    Controller, Counted, Decision, Drain, Draining, Event, Law as _, Past, Recorded, Response,
+    State, Window,
 };
 use crate::line::{FINER, Head, Line, TOKEN};
+use crate::{Outcome, SendPermit};
 
 /// The state that replaces another one, and the cycle that was seen, with the one that begins.
 pub(super) struct Next {

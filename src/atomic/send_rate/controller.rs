@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use super::limits::{Limits, Unheard};
-use super::permit::ControlLaw;
+use crate::ControlLaw;
 use crate::atomic::lazy::Lazy;
 use crate::atomic::sync::{AtomicU128, Ordering::Relaxed};
 use crate::law::aws::{Aws, Windows};

@@ -32,11 +32,11 @@ use self::acquire::{Engaged, Words};
 use self::controller::BoundLaw;
 use self::gate::Gate;
 use super::lazy::Lazy;
-use crate::Timestamp;
 use crate::law::aws::{Aws, Windows};
 use crate::law::paced::PacedSettings;
 use crate::law::{Controller, DeclaredSettings, Dimension, Law as _};
-use crate::permit::{self, Class, ControlLaw, Order, SendPermit};
+use crate::permit::{self, Class, Order, SendPermit};
+use crate::{ControlLaw, Timestamp};
 
 pub use self::ask::Background;
 pub(crate) use self::meter::Meter;

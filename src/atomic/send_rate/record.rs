@@ -3,9 +3,8 @@
 use super::SendRate;
 use super::acquire::elapsed;
 use super::meter::Meter;
-use super::permit::{Outcome, Recorded, SendPermit};
-use crate::Timestamp;
-use crate::law::State;
+use crate::law::{Recorded, State};
+use crate::{Outcome, SendPermit, Timestamp};
 
 impl SendRate {
     /// Records the outcome of a request, and returns what that did to the send rate.
