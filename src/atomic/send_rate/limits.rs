@@ -122,8 +122,9 @@ impl Limits {
         let mut edge = sent.wrapping_add(FAR);
         let mut wait = None;
         for ledger in self.ledgers() {
-            wait = wait.max(ledger.barred(now, sent, weight));
-            edge = edge.min(ledger.edge(now, sent));
+            let standing = ledger.standing(now, sent);
+            wait = wait.max(standing.barred(weight));
+            edge = edge.min(standing.edge());
         }
         if wait.is_none() {
             self.edge
@@ -188,7 +189,7 @@ impl Limits {
                 return Some(words);
             }
             let heard = if ledger.is_known() {
-                ledger.heard_at().saturating_add(1)
+                ledger.heard_at.saturating_add(1)
             } else {
                 0
             };

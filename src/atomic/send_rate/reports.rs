@@ -45,6 +45,7 @@ use crate::bits::LAST_TIME;
 use crate::fixed::{Rate, SECOND};
 use crate::law::declared::hear::{Heard, ResetAt, Told};
 use crate::law::declared::ledger::{LONGEST_SPAN, Ledger};
+use crate::law::declared::level::Standing;
 use crate::law::declared::plan::Plan;
 use crate::law::declared::throttle::Refused;
 use crate::law::declared::{Declared, DeclaredSettings, LimitReports, Observed, Reset};
@@ -155,9 +156,9 @@ impl SendRate {
         // One that was given up is shown if there is no other.
         let all = !limits.is_any_declared();
         let ledgers = limits.known().filter(|ledger| all || ledger.is_declared());
-        let ledgers = ledgers.map(|ledger| ledger.rolled(now, sent).unwrap_or(ledger));
-        let least = ledgers.min_by_key(|ledger| ledger.share_left(now, sent))?;
-        Some(declared_limit(&least, self.law.obeys()?, now, sent))
+        let standings = ledgers.map(|ledger| ledger.standing(now, sent));
+        let least = standings.min_by_key(Standing::share_left)?;
+        Some(declared_limit(&least, self.law.obeys()?))
     }
 
     /// Returns how much is left of the declared limit of which the least is, in 2⁻³² of it; 0 if
@@ -168,7 +169,7 @@ impl SendRate {
             let told = ledger.told_left(permit.order(sent));
             match told {
                 Some(left) if left < u64::from(permit.weight()) => 0,
-                _ => ledger.share_left(now, sent).max(1),
+                _ => ledger.as_told(now, sent).share_left().max(1),
             }
         });
         shares.min()
@@ -234,27 +235,27 @@ impl<'a> Reports<'a> {
         self.0.law.limits()
     }
 
-    /// Returns the tokens that declared limits leave over for background; see [`Ledger::spare`].
+    /// Returns the tokens that declared limits leave over for background; see [`Standing::spare`].
     pub(super) fn spare(self, now: u64) -> u64 {
-        let spare = self.of_each(|ledger, sent, promised| ledger.spare(now, sent, promised));
+        let spare = self.of_each(now, |standing, promised| standing.spare(promised));
         spare.min().unwrap_or(u64::MAX)
     }
 
-    /// Returns the nanoseconds until they leave `tokens` over; see [`Ledger::until_spare`].
+    /// Returns the nanoseconds until they leave `tokens` over; see [`Standing::until_spare`].
     pub(super) fn until_spare(self, now: u64, tokens: u64) -> u64 {
-        let waits =
-            self.of_each(|ledger, sent, promised| ledger.until_spare(now, sent, promised, tokens));
+        let wait = |standing: Standing, promised| standing.until_spare(promised, tokens);
+        let waits = self.of_each(now, wait);
         waits.max().unwrap_or(0)
     }
 
-    /// Returns what `of` says of each limit, what has been sent, and what is promised.
-    fn of_each(self, of: impl Fn(Ledger, u64, u64) -> u64) -> impl Iterator<Item = u64> {
+    /// Returns what `of` says of each limit at `now`, and of what is promised.
+    fn of_each(self, now: u64, of: impl Fn(Standing, u64) -> u64) -> impl Iterator<Item = u64> {
         let limits = self.limits();
         let (sent, promised) = limits.map_or((0, 0), |limits| {
             (self.0.sent(), limits.charged(self.asked_for()))
         });
         let ledgers = limits.into_iter().flat_map(Limits::ledgers);
-        ledgers.map(move |ledger| of(ledger, sent, promised))
+        ledgers.map(move |ledger| of(ledger.standing(now, sent), promised))
     }
 
     /// Returns the tokens that belong to requests which have not gone yet, in line or behind it.
@@ -408,7 +409,7 @@ impl<'a> Reports<'a> {
         let (mut plan, mut last) = (None::<Plan>, 0);
         let mut contradicted = false;
         // One that is not told any more may have got another name. It still bars.
-        let heard = limits.ledgers().map(|ledger| ledger.heard_at()).max()?;
+        let heard = limits.ledgers().map(|ledger| ledger.heard_at).max()?;
         for ledger in limits.ledgers().filter(|ledger| !ledger.is_old(heard)) {
             let this = ledger.plan(spend, now, sent, promised);
             contradicted |= ledger.is_contradicted(now);
@@ -579,7 +580,7 @@ impl<'a> Reports<'a> {
             .min_by_key(|ledger| {
                 // A report on this very response knows more than any other.
                 let is_untold = ledger.told_left(order).is_none();
-                (is_untold, ledger.share_left(now, sent))
+                (is_untold, ledger.as_told(now, sent).share_left())
             })
             .map(|ledger| ledger.policy);
         let weight = u64::from(permit.weight());

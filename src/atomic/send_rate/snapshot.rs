@@ -8,7 +8,8 @@ use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::fixed::Rate;
 use crate::law::cubic::time_to_peak;
-use crate::law::declared::ledger::{Kind, Ledger};
+use crate::law::declared::ledger::Kind;
+use crate::law::declared::level::Standing;
 use crate::law::{Dimension, Law as _, LearnedRate, LimitName, State};
 use crate::line::{Head, Line, capacity};
 
@@ -237,13 +238,9 @@ impl SendRate {
     clippy::cast_precision_loss,
     reason = "for diagnostics"
 )]
-pub(super) fn declared_limit(
-    ledger: &Ledger,
-    dimension: Dimension,
-    now: u64,
-    sent: u64,
-) -> DeclaredLimit {
-    let (level, _) = ledger.level(now, sent);
+pub(super) fn declared_limit(standing: &Standing, dimension: Dimension) -> DeclaredLimit {
+    let Standing { ledger, now, .. } = standing;
+    let (level, _) = standing.level();
     DeclaredLimit {
         dimension,
         policy: ledger.policy,
@@ -255,9 +252,9 @@ pub(super) fn declared_limit(
             Kind::Unknown | Kind::Sliding => None,
         },
         remaining: level.max(0) as f64 / f64::from(1 << 20),
-        resets_in: ledger.resets_in(now).map(Duration::from_nanos),
-        heard_ago: Duration::from_nanos(now.saturating_sub(ledger.heard_at())),
-        contradicted: ledger.is_contradicted(now),
+        resets_in: standing.resets_in().map(Duration::from_nanos),
+        heard_ago: Duration::from_nanos(now.saturating_sub(ledger.heard_at)),
+        contradicted: ledger.is_contradicted(*now),
         given_up: ledger.given_up,
     }
 }

@@ -86,12 +86,14 @@
 //!     what they cost where that is less than half of their estimates, this client is alone, and
 //!     none was refused because of it.
 
+mod clock;
 pub(crate) mod hear;
 mod infer;
 pub(crate) mod ledger;
-mod level;
+pub(crate) mod level;
 pub(crate) mod plan;
 mod report;
+mod seen;
 mod settings;
 mod spare;
 pub(crate) mod throttle;

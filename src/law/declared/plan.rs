@@ -6,8 +6,8 @@
 )]
 
 use super::Spend;
-use super::ledger::{Ledger, Source, UNIT, amount, to_u64};
-use super::level::LONGEST_STOP;
+use super::ledger::{LONGEST_STOP, Ledger, Source, UNIT, amount, to_u64};
+use super::level::Standing;
 use crate::fixed::{Rate, SECOND};
 
 /// The least time that what is left is spread over.
@@ -60,9 +60,30 @@ impl Plan {
     }
 }
 
-/// Returns the square root of a fraction of 32 bits.
-fn root(fraction: u128) -> u128 {
-    (fraction << 32).isqrt()
+impl Standing {
+    fn plan(&self, spend: Spend, promised: i128) -> Plan {
+        let Self { ledger, now, sent } = self;
+        let (level, rest) = self.level();
+        let promised = ledger.seen.cost_of(promised);
+        let free = level - ledger.kept_back() - promised.min(amount(ledger.limit));
+        if free >= UNIT {
+            return Plan::Rate(ledger.rate(spend, *now, free, rest));
+        }
+        // By this rate a wait over a pause is estimated: one token in a window at least. Places
+        // that the pace has not come to in a window move up, once one looks.
+        let least = Rate::from_ratio(1, ledger.window.max(1));
+        if ledger.comes_back() {
+            let until = now + self.until(UNIT - free);
+            let then = ledger.rate(spend, until, UNIT, rest).max(least);
+            return Plan::Wait { until, then };
+        }
+        let until = ledger.ends_at().max(now + 1);
+        let next = ledger.standing(until, *sent);
+        let (level, rest) = next.level();
+        let free = (level - next.ledger.kept_back()).max(UNIT);
+        let then = next.ledger.rate(spend, until, free, rest).max(least);
+        Plan::Wait { until, then }
+    }
 }
 
 impl Ledger {
@@ -70,32 +91,10 @@ impl Ledger {
     /// for requests that have not gone yet.
     pub(crate) fn plan(&self, spend: Spend, now: u64, sent: u64, promised: i128) -> Plan {
         let from = now.max(self.pause);
-        let this = self.rolled(from, sent).unwrap_or(*self);
-        let plan = this.plan_in_window(spend, from, sent, promised);
-        match plan {
+        match self.standing(from, sent).plan(spend, promised) {
             Plan::Rate(then) if from > now => Plan::Wait { until: from, then },
             plan => plan,
         }
-    }
-
-    fn plan_in_window(&self, spend: Spend, now: u64, sent: u64, promised: i128) -> Plan {
-        let (level, rest) = self.level(now, sent);
-        let promised = self.cost_of(promised);
-        let free = level - self.kept_back() - promised.min(amount(self.limit));
-        if free >= UNIT {
-            return Plan::Rate(self.rate(spend, now, free, rest));
-        }
-        if self.comes_back() {
-            let until = now + self.until(now, UNIT - free);
-            let then = self.told_rate(self.rate(spend, until, UNIT, rest));
-            return Plan::Wait { until, then };
-        }
-        let end = self.ends_at().max(now + 1);
-        let next = self.rolled(end, sent).unwrap_or(*self);
-        let (level, rest) = next.level(end, sent);
-        let free = (level - next.kept_back()).max(UNIT);
-        let then = self.told_rate(next.rate(spend, end, free, rest));
-        Plan::Wait { until: end, then }
     }
 
     /// Returns the nanoseconds until one more token goes by `plan`, which is of `now`: at its pace,
@@ -111,39 +110,15 @@ impl Ledger {
         }
     }
 
-    /// Returns the rate by which a wait over a pause is estimated: one token in a window at least.
-    /// Places that the pace has not come to in a window move up, once one looks.
-    fn told_rate(&self, rate: Rate) -> Rate {
-        rate.max(Rate::from_ratio(1, self.window.max(1)))
-    }
-
-    /// Returns this limiter's part of what is taken: σ, with 32 fraction bits.
-    fn share(&self) -> u128 {
-        let own = u128::from(self.own.max(0).unsigned_abs());
-        let others = u128::from(self.others.max(0).unsigned_abs());
-        let share = (own << 32).checked_div(own + others);
-        share.unwrap_or(1 << 32)
-    }
-
-    /// Returns σ^¾, with 32 fraction bits.
-    fn part(&self) -> u128 {
-        let share = self.share();
-        if share == 0 {
-            return 1 << 30;
-        }
-        let half = root(share);
-        (half * root(half)) >> 32
-    }
-
     /// Returns the rate that spends `free` of what is left before the limit is whole.
     fn rate(&self, spend: Spend, now: u64, free: i128, rest: u64) -> Rate {
         let spread = match spend {
             Spend::Even => rest,
-            Spend::Fast => rest.min(SECOND.max(self.trip * 2)),
+            Spend::Fast => rest.min(SECOND.max(self.seen.trip * 2)),
         };
-        let spread = spread.max(self.trip / 4).max(LEAST_SPREAD);
+        let spread = spread.max(self.seen.trip / 4).max(LEAST_SPREAD);
         let free = u128::try_from(free).unwrap_or(0);
-        let rate = Rate::from_raw(((free * self.part()) << 12) / u128::from(spread));
+        let rate = Rate::from_raw(((free * self.seen.part()) << 12) / u128::from(spread));
         let is_blind = !self.comes_back() && self.reset.width() >= self.window / 2;
         let most = if is_blind {
             // It is not known when the window ends. One that is used up before that would have to
@@ -154,7 +129,7 @@ impl Ledger {
         } else if self.is_contradicted(now) && !self.unhelped {
             // What another limit has refused is left of this one. An eighth by σ^¾, so that parts
             // come to be equal.
-            let part = self.share() * 7 + self.part();
+            let part = self.seen.share() * 7 + self.seen.part();
             Rate::from_raw((u128::from(self.even().raw()) * part) >> 35)
         } else {
             Rate::MAX
@@ -168,21 +143,14 @@ impl Ledger {
             (false, true) => Rate::from_ratio(1, FIRST),
             (false, false) => SLOWEST,
         };
-        self.in_estimates(rate.min(most)).max(least)
-    }
-
-    /// Returns a rate of what requests cost as one of what they are estimated to cost.
-    fn in_estimates(&self, rate: Rate) -> Rate {
-        let one = 1_i128 << 20;
-        let cost = u128::try_from(self.cost_of(one)).unwrap_or(1).max(1);
-        Rate::from_raw((u128::from(rate.raw()) << 20) / cost)
+        self.seen.in_estimates(rate.min(most)).max(least)
     }
 
     /// Returns the end of the time after the first report in which no more goes than `L/W`; 0 if
     /// there was a second one.
     pub(crate) const fn early_until(&self) -> u64 {
         if self.first {
-            self.heard_at.saturating_add(self.trip * 2)
+            self.heard_at.saturating_add(self.seen.trip * 2)
         } else {
             0
         }
@@ -205,14 +173,14 @@ impl Ledger {
     /// Returns `true` if the first token of a window that has begun is missing for the most part,
     /// because the line was changed at `since`, too late to have minted it.
     pub(crate) fn lacks_first(&self, since: u64, rate: Rate) -> bool {
-        self.fresh && self.is_alone() && self.at < since.saturating_add(self.lead(rate) / 2)
+        self.fresh && self.seen.is_alone() && self.at < since.saturating_add(self.lead(rate) / 2)
     }
 
     /// Returns the time in which `rate` mints the first token of a window, or where many share the
     /// limit a part of one.
     fn lead(&self, rate: Rate) -> u64 {
-        let share = (u128::from(self.limit) * self.part()) >> 2;
-        let token = if self.is_alone() {
+        let share = (u128::from(self.limit) * self.seen.part()) >> 2;
+        let token = if self.seen.is_alone() {
             1 << 64
         } else {
             (share << 32).min(1 << 64)

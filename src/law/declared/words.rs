@@ -1,7 +1,9 @@
 //! A ledger as words, and back.
 
+use super::clock::Clock;
 use super::ledger::{Kind, Ledger, Source, Within};
 use super::report::LimitName;
+use super::seen::Seen;
 
 /// The words that a ledger takes.
 pub(crate) const WORDS: usize = 25;
@@ -32,18 +34,19 @@ impl Ledger {
             | (u64::from(self.kind_told) << 4)
             | (u64::from(self.fresh) << 5)
             | (u64::from(self.first) << 6)
-            | (u64::from(self.offset_known) << 7)
+            | (u64::from(self.clock.offset.is_some()) << 7)
             | (u64::from(self.told) << 8)
             | (u64::from(self.moved) << 9)
             | (u64::from(self.doubt) << 17)
             | (u64::from(self.limit_told) << 25)
-            | (u64::from(self.millis) << 26)
+            | (u64::from(self.clock.millis) << 26)
             | (u64::from(self.given_up) << 27)
             | (u64::from(self.opens) << 28)
-            | (u64::from(self.cheaper) << 29)
-            | (u64::from(self.dear) << 30)
+            | (u64::from(self.seen.cheaper) << 29)
+            | (u64::from(self.seen.dear) << 30)
             | (u64::from(self.unhelped) << 31);
         let [hash, text_low, text_high] = self.policy.bits();
+        let offset = self.clock.offset.unwrap_or_default();
         [
             flags,
             hash,
@@ -57,13 +60,13 @@ impl Ledger {
             bits(self.reset.lo),
             bits(self.reset.hi),
             self.rolled,
-            bits(self.offset.lo),
-            bits(self.offset.hi),
-            bits(self.others),
-            bits(self.own),
-            bits(self.net),
-            self.heaviest,
-            self.trip,
+            bits(offset.lo),
+            bits(offset.hi),
+            bits(self.seen.others),
+            bits(self.seen.own),
+            bits(self.seen.net),
+            self.seen.heaviest,
+            self.seen.trip,
             self.pause,
             self.contradicted,
             bits(self.kept),
@@ -125,28 +128,31 @@ impl Ledger {
             kind_told: is(4),
             fresh: is(5),
             first: is(6),
-            offset_known: is(7),
             told: is(8),
             moved: u8::try_from((flags >> 9) & 0xff).unwrap_or(0),
             doubt: u8::try_from((flags >> 17) & 0xff).unwrap_or(0),
             limit_told: is(25),
-            millis: is(26),
             given_up: is(27),
             opens: is(28),
-            cheaper: is(29),
-            dear: is(30),
             unhelped: is(31),
             left: signed(left),
             position,
             at,
             reset: within(reset_lo, reset_hi),
             rolled,
-            offset: within(offset_lo, offset_hi),
-            others: signed(others),
-            own: signed(own),
-            net: signed(net),
-            heaviest,
-            trip,
+            clock: Clock {
+                offset: is(7).then(|| within(offset_lo, offset_hi)),
+                millis: is(26),
+            },
+            seen: Seen {
+                others: signed(others),
+                own: signed(own),
+                net: signed(net),
+                cheaper: is(29),
+                dear: is(30),
+                heaviest,
+                trip,
+            },
             pause,
             contradicted,
             kept: signed(kept),

@@ -77,7 +77,7 @@ fn a_send_in_flight_over_a_reset_is_no_others() {
     // This client is alone: what is missing of the new window is its own.
     let begun = window(50).rolled(10 * SECOND, 20).expect("one has begun");
     let (next, heard) = begun.report(&of_ten_seconds(10 * SECOND, 15, 99, 9 * SECOND));
-    assert_eq!((heard, next.others), (Heard::Taken, 0));
+    assert_eq!((heard, next.seen.others), (Heard::Taken, 0));
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn an_overtaker_that_came_before_the_reset_is_late() {
     let reports = [before, overtaken, next];
     assert_eq!(last(&reports), Heard::Late);
     let ledger = after_all(&reports);
-    assert_eq!((left(&ledger), ledger.others), ((tokens(99), 2), 0));
+    assert_eq!((left(&ledger), ledger.seen.others), ((tokens(99), 2), 0));
     // A reset that is sooner by anything but a window is that of this window.
     let sooner = of_ten_seconds(2_300_000_000, 3, 49, 5 * SECOND);
     assert_eq!(last(&[before, overtaken, sooner]), Heard::Taken);
@@ -206,19 +206,19 @@ fn what_others_took_is_averaged_over_five_seconds() {
         ..of_ten_seconds(2 * SECOND, 14, 40, 7 * SECOND)
     };
     let mut before = window(50);
-    before.trip = 0;
+    before.seen.trip = 0;
     let (ledger, _) = before.report(&told);
     let mean = |count: i64| (count << 32) / 6;
-    assert_eq!((ledger.own, ledger.others), (mean(4), mean(6)));
+    assert_eq!((ledger.seen.own, ledger.seen.others), (mean(4), mean(6)));
     // A refill has had ten back in that time.
     let mut before = refill(50);
-    before.trip = 0;
+    before.seen.trip = 0;
     let refills = Told {
         refills: Some(true),
         ..told
     };
     let (ledger, _) = before.report(&refills);
-    assert_eq!((ledger.own, ledger.others), (mean(4), mean(16)));
+    assert_eq!((ledger.seen.own, ledger.seen.others), (mean(4), mean(16)));
 }
 
 #[test]
@@ -228,8 +228,8 @@ fn the_heaviest_of_late_is_kept() {
         ..of_ten_seconds(SECOND, 64, 36, 9 * SECOND)
     };
     let light = of_ten_seconds(2 * SECOND, 65, 35, 8 * SECOND);
-    assert_eq!(after_all(&[heavy]).heaviest, 64);
-    assert_eq!(after_all(&[heavy, light]).heaviest, 63);
+    assert_eq!(after_all(&[heavy]).seen.heaviest, 64);
+    assert_eq!(after_all(&[heavy, light]).seen.heaviest, 63);
 }
 
 #[test]

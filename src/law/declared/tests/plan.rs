@@ -3,6 +3,7 @@
 use super::super::Spend;
 use super::super::ledger::{Ledger, Within, amount, to_i64};
 use super::super::plan::Plan;
+use super::super::seen::Seen;
 use super::ledgers::{refill, window};
 use crate::fixed::{Rate, SECOND};
 
@@ -12,6 +13,16 @@ fn rate(tokens: u64, nanos: u64) -> Rate {
 
 fn plan(ledger: &Ledger, now: u64, sent: u64) -> Plan {
     ledger.plan(Spend::Even, now, sent, 0)
+}
+
+/// With fifteen others who take as much as this client.
+fn shared_by_sixteen(ledger: Ledger) -> Ledger {
+    let seen = Seen {
+        own: 1 << 32,
+        others: 15 << 32,
+        ..Seen::default()
+    };
+    Ledger { seen, ..ledger }
 }
 
 #[test]
@@ -37,17 +48,12 @@ fn what_is_promised_is_planned_already() {
 #[test]
 fn clients_take_their_part_to_the_power_of_three_quarters() {
     // A sixteenth: an eighth of the rate.
-    let shared = Ledger {
-        own: 1 << 32,
-        others: 15 << 32,
-        trip: 0,
-        heaviest: 0,
-        ..window(50)
-    };
+    let shared = shared_by_sixteen(window(50));
     let part = rate(50, 8 * 7 * SECOND);
     assert_eq!(plan(&shared, 2 * SECOND, 10), Plan::Rate(part));
     // One that has taken nothing yet begins at a quarter.
-    let new = Ledger { own: 0, ..shared };
+    let mut new = shared;
+    new.seen.own = 0;
     let part = rate(50, 4 * 7 * SECOND);
     assert_eq!(plan(&new, 2 * SECOND, 10), Plan::Rate(part));
 }
@@ -67,13 +73,7 @@ fn beside_another_limit_no_more_goes_than_a_part_of_the_limit() {
         Plan::Rate(rate(90, 6 * SECOND))
     );
     // Of a sixteenth seven eighths, and an eighth of an eighth: 9 of 128.
-    let shared = Ledger {
-        own: 1 << 32,
-        others: 15 << 32,
-        trip: 0,
-        heaviest: 0,
-        ..alone
-    };
+    let shared = shared_by_sixteen(alone);
     let part = rate(900, 1_280 * SECOND);
     assert_eq!(plan(&shared, 2 * SECOND, 10), Plan::Rate(part));
 }
@@ -138,10 +138,8 @@ fn the_first_token_of_a_window_may_be_missing() {
     assert!(!begun.lacks_first(half, one));
     assert!(begun.lacks_first(half + 1, one));
     // Where others may take it, or the window is not new, it is not missed.
-    let shared = Ledger {
-        others: 1 << 32,
-        ..begun
-    };
+    let mut shared = begun;
+    shared.seen.others = 1 << 32;
     assert!(!shared.lacks_first(9 * SECOND, one));
     assert!(!window(50).lacks_first(9 * SECOND, one));
     // One that is alone has a whole token at the beginning, whatever the limit is.
