@@ -387,7 +387,7 @@ impl Engaged<'_> {
     fn resumed(&self, line: &Line, elapsed: u64) -> Line {
         let state = self.state.load();
         let (end, rate) = match self.reports().pace(state, elapsed) {
-            Some(pace) => pace.pause.unwrap_or((elapsed, pace.rate)),
+            Some(pace) => (pace.until.unwrap_or(elapsed), pace.rate),
             None => (state.since(), self.law.get().resumed(state)),
         };
         line.changed(end.max(line.since), rate)

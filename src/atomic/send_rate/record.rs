@@ -571,7 +571,7 @@ impl Engaged<'_> {
             }
             let pace = || self.reports().pace(state, now);
             let (from, rate) = match state.is_engaged().then(pace).flatten() {
-                Some(pace) => (now, pace.rate),
+                Some(pace) => (now, pace.rate_now()),
                 None => self.law.get().first_rate(state, now),
             };
             self.change(head, &line, from, rate, state);

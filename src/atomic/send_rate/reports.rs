@@ -207,17 +207,6 @@ impl SendRate {
     }
 }
 
-/// What declared limits make of the rate of a limiter.
-#[derive(Debug)]
-pub(super) struct Pace {
-    /// The rate from now on: the least there is while nothing may go.
-    pub(super) rate: Rate,
-    /// Until when nothing may go, and the rate then.
-    pub(super) pause: Option<(u64, Rate)>,
-    /// The nanoseconds until each limit has let one more token go.
-    pub(super) one_more: u64,
-}
-
 /// A limiter that limits, as declared limits see it.
 #[derive(Clone, Copy)]
 pub(super) struct Reports<'a>(&'a Engaged<'a>);
@@ -400,20 +389,18 @@ impl<'a> Reports<'a> {
     }
 
     /// Returns what declared limits make of the rate at `now`, `None` if the law decides alone.
-    pub(super) fn pace(self, state: State, now: u64) -> Option<Pace> {
+    pub(super) fn pace(self, state: State, now: u64) -> Option<Plan> {
         let limits = self.limits()?;
         let law = self.0.law.get();
         let spend = law.declared()?.spend();
         let sent = self.0.sent();
         let promised = i128::from(limits.charged(self.unclaimed(now))) << 20; // an amount
-        let (mut plan, mut last) = (None::<Plan>, 0);
-        let mut contradicted = false;
+        let (mut plan, mut contradicted) = (None::<Plan>, false);
         // One that is not told any more may have got another name. It still bars.
         let heard = limits.ledgers().map(|ledger| ledger.heard_at).max()?;
         for ledger in limits.ledgers().filter(|ledger| !ledger.is_old(heard)) {
             let this = ledger.plan(spend, now, sent, promised);
             contradicted |= ledger.is_contradicted(now);
-            last = last.max(ledger.until_one_more(now, this));
             plan = Some(plan.map_or(this, |plan| plan.stricter(this)));
         }
         let highest = law.paced().and_then(|paced| paced.highest());
@@ -423,16 +410,7 @@ impl<'a> Reports<'a> {
             let paced = law.rate(state, now, reading, |peak| self.0.curve.time_to_peak(peak));
             most = most.min(paced);
         }
-        let (rate, pause) = match plan?.at_most(most) {
-            Plan::Rate(rate) => (rate, None),
-            Plan::Wait { until, then } => (Rate::LEAST, Some((until, then))),
-        };
-        let one_more = last.max(most.nanos_per_token());
-        Some(Pace {
-            rate,
-            pause,
-            one_more,
-        })
+        Some(plan?.at_most(most))
     }
 
     /// Returns the whole tokens that were minted for requests which have not gone yet.
@@ -473,12 +451,13 @@ impl<'a> Reports<'a> {
     ) -> bool {
         let Self(engaged) = self;
         self.roll(now);
-        let Some(Pace { rate, pause, .. }) = self.pace(state, now) else {
+        let Some(plan) = self.pace(state, now) else {
             return false;
         };
+        let rate = plan.rate_now();
         let (mut at, mut lacks_first) = (now, false);
         // A pause ends when it was to end, not when a caller looks.
-        if let (Some(limits), None, true) = (self.limits(), pause, line.is_paused()) {
+        if let (Some(limits), None, true) = (self.limits(), plan.until, line.is_paused()) {
             let resumed = limits.ledgers().map(|ledger| ledger.resumed_at(now, rate));
             at = resumed.max().unwrap_or(now);
             let mut ledgers = limits.ledgers();
@@ -490,7 +469,7 @@ impl<'a> Reports<'a> {
             if lacks_first {
                 engaged.give_back(1);
             }
-            let until = pause.map_or(u64::MAX, |(until, _)| until);
+            let until = plan.until.unwrap_or(u64::MAX);
             engaged.quieten_gate(&engaged.law.get(), state, now, rate, until, gate);
         }
         true

@@ -213,7 +213,7 @@ impl SendRate {
         if law.moves_with_time() {
             let pace = |engaged: Engaged<'_>| engaged.reports().pace(state, elapsed);
             if let Some(pace) = self.words().and_then(pace) {
-                return pace.rate;
+                return pace.rate_now();
             }
             // Where time has moved it to, even if that has not been looked at.
             return law.rate(state, elapsed, Some(self.meter.reading()), time_to_peak);

@@ -575,7 +575,7 @@ fn a_limit_not_told_any_more_sets_no_pace_but_bars() {
     rate.observe(at(MS), permits[0], &reports);
     let limited = rate.about_to_limit();
     let pace = |now| limited.reports().pace(limited.state.load(), now);
-    let is_paused = |now| pace(now).expect("declared").pause.is_some();
+    let is_paused = |now| pace(now).expect("declared").until.is_some();
     assert!(is_paused(MS));
     let later = 12 * SECOND;
     rate.observe(at(later), permits[1], &told(49, "new").into());
@@ -805,7 +805,7 @@ fn a_wait_ends_with_the_window_of_the_limit_that_binds() {
     limited.follow(now);
     let pace = limited.reports().pace(limited.state.load(), now);
     let pace = pace.expect("declared");
-    assert_eq!(pace.pause, None, "99 are left");
+    assert_eq!(pace.until, None, "99 are left");
     // Resets are whole seconds, so it may end one later.
     let ends = 51 * SECOND;
     assert!(pace.rate.nanos_per_token() > ends);

@@ -1,10 +1,5 @@
 //! How a service tells times (rule 10).
 
-#![allow(
-    clippy::arithmetic_side_effects,
-    reason = "times are below 2⁶², and spans below 2⁵⁶"
-)]
-
 use super::hear::{ResetAt, Told};
 use super::ledger::{FINE, LONGEST_SPAN, Within, signed};
 use crate::fixed::SECOND;

@@ -1,10 +1,5 @@
 //! What a report does to a ledger (rule 6).
 
-#![allow(
-    clippy::arithmetic_side_effects,
-    reason = "amounts and times are below 2⁶², spans below 2⁵⁶, and products are made in 128 bits"
-)]
-
 use super::infer::SOON;
 use super::ledger::{
     LONGEST_SPAN, LONGEST_STOP, Ledger, MOST_TOKENS, Source, Within, after, amount, signed, to_i64,

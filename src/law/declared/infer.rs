@@ -1,11 +1,6 @@
 //! What a service leaves untold: how a limit comes back, how long its window is, and when it ends
 //! by the limiter's clock (rules 8 to 10).
 
-#![allow(
-    clippy::arithmetic_side_effects,
-    reason = "amounts and times are below 2⁶², spans below 2⁵⁶, and products are made in 128 bits"
-)]
-
 use super::clock::unit;
 use super::hear::{Hearing, ResetAt};
 use super::ledger::{FINE, Kind, LONGEST_SPAN, Source, Within, amount, signed, to_u64};

@@ -5,11 +5,6 @@
 //! module. What is left, and what follows from it, is in [`level`](super::level); what has to be
 //! inferred in [`infer`](super::infer).
 
-#![allow(
-    clippy::arithmetic_side_effects,
-    reason = "amounts and times are below 2⁶², spans below 2⁵⁶, and products are made in 128 bits"
-)]
-
 use super::clock::Clock;
 use super::report::LimitName;
 use super::seen::Seen;

@@ -1,10 +1,5 @@
 //! What is left of a declared limit at a time, and who may go then.
 
-#![allow(
-    clippy::arithmetic_side_effects,
-    reason = "amounts and times are below 2⁶², spans below 2⁵⁶, and products are made in 128 bits"
-)]
-
 use super::ledger::{Kind, LONGEST_SPAN, Ledger, after, amount, to_u64};
 use super::seen::brought;
 

@@ -86,6 +86,11 @@
 //!     what they cost where that is less than half of their estimates, this client is alone, and
 //!     none was refused because of it.
 
+#![allow(
+    clippy::arithmetic_side_effects,
+    reason = "amounts and times are below 2⁶², spans below 2⁵⁶, and products are made in 128 bits"
+)]
+
 mod clock;
 pub(crate) mod hear;
 mod infer;

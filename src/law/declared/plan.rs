@@ -1,10 +1,5 @@
 //! The pace: at what rate the line of a limiter mints because of a declared limit (rules 4 and 5).
 
-#![allow(
-    clippy::arithmetic_side_effects,
-    reason = "amounts and times are below 2⁶², spans below 2⁵⁶, and products are made in 128 bits"
-)]
-
 use super::Spend;
 use super::ledger::{LONGEST_STOP, Ledger, Source, UNIT, amount, to_u64};
 use super::level::Standing;
@@ -22,67 +17,71 @@ const UNHEARD: Rate = Rate::from_bits(u64::MAX / SECOND);
 
 /// At what rate the line of a limiter mints because of a declared limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Plan {
-    /// It mints at this rate.
-    Rate(Rate),
-    /// It mints nothing until this time, and at this rate then.
-    Wait { until: u64, then: Rate },
+pub(crate) struct Plan {
+    /// The rate from now on, or from `until` on.
+    pub(crate) rate: Rate,
+    /// Until when nothing may go.
+    pub(crate) until: Option<u64>,
+    /// The nanoseconds until one more token goes: at that rate, or when the window ends, or an hour
+    /// without a report.
+    pub(crate) one_more: u64,
 }
 
 impl Plan {
     /// Returns the plan that allows less.
     pub(crate) fn stricter(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Rate(one), Self::Rate(two)) => Self::Rate(one.min(two)),
-            (
-                Self::Wait { until: one, then },
-                Self::Wait {
-                    until: two,
-                    then: slow,
-                },
-            ) => Self::Wait {
-                until: one.max(two),
-                then: then.min(slow),
-            },
-            (wait @ Self::Wait { .. }, Self::Rate(_)) | (Self::Rate(_), wait) => wait,
+        let (rate, until) = match (self.until, other.until) {
+            (Some(_), None) => (self.rate, self.until),
+            (None, Some(_)) => (other.rate, other.until),
+            (one, two) => (self.rate.min(other.rate), one.max(two)),
+        };
+        let one_more = self.one_more.max(other.one_more);
+        Self {
+            rate,
+            until,
+            one_more,
         }
     }
 
     /// Returns the plan with no more than `most`.
     pub(crate) fn at_most(self, most: Rate) -> Self {
-        match self {
-            Self::Rate(rate) => Self::Rate(rate.min(most)),
-            Self::Wait { until, then } => Self::Wait {
-                until,
-                then: then.min(most),
-            },
+        Self {
+            rate: self.rate.min(most),
+            one_more: self.one_more.max(most.nanos_per_token()),
+            ..self
         }
+    }
+
+    /// Returns the rate from now on: the least there is while nothing may go.
+    pub(crate) fn rate_now(&self) -> Rate {
+        self.until.map_or(self.rate, |_| Rate::LEAST)
     }
 }
 
 impl Standing {
-    fn plan(&self, spend: Spend, promised: i128) -> Plan {
+    /// Returns the rate, and until when nothing may go.
+    fn plan(&self, spend: Spend, promised: i128) -> (Rate, Option<u64>) {
         let Self { ledger, now, sent } = self;
         let (level, rest) = self.level();
         let promised = ledger.seen.cost_of(promised);
         let free = level - ledger.kept_back() - promised.min(amount(ledger.limit));
         if free >= UNIT {
-            return Plan::Rate(ledger.rate(spend, *now, free, rest));
+            return (ledger.rate(spend, *now, free, rest), None);
         }
+        let (rate, until) = if ledger.comes_back() {
+            let until = now + self.until(UNIT - free);
+            (ledger.rate(spend, until, UNIT, rest), until)
+        } else {
+            let until = ledger.ends_at().max(now + 1);
+            let next = ledger.standing(until, *sent);
+            let (level, rest) = next.level();
+            let free = (level - next.ledger.kept_back()).max(UNIT);
+            (next.ledger.rate(spend, until, free, rest), until)
+        };
         // By this rate a wait over a pause is estimated: one token in a window at least. Places
         // that the pace has not come to in a window move up, once one looks.
         let least = Rate::from_ratio(1, ledger.window.max(1));
-        if ledger.comes_back() {
-            let until = now + self.until(UNIT - free);
-            let then = ledger.rate(spend, until, UNIT, rest).max(least);
-            return Plan::Wait { until, then };
-        }
-        let until = ledger.ends_at().max(now + 1);
-        let next = ledger.standing(until, *sent);
-        let (level, rest) = next.level();
-        let free = (level - next.ledger.kept_back()).max(UNIT);
-        let then = next.ledger.rate(spend, until, free, rest).max(least);
-        Plan::Wait { until, then }
+        (rate.max(least), Some(until))
     }
 }
 
@@ -91,22 +90,17 @@ impl Ledger {
     /// for requests that have not gone yet.
     pub(crate) fn plan(&self, spend: Spend, now: u64, sent: u64, promised: i128) -> Plan {
         let from = now.max(self.pause);
-        match self.standing(from, sent).plan(spend, promised) {
-            Plan::Rate(then) if from > now => Plan::Wait { until: from, then },
-            plan => plan,
-        }
-    }
-
-    /// Returns the nanoseconds until one more token goes by `plan`, which is of `now`: at its pace,
-    /// or when the window ends, or an hour without a report.
-    pub(crate) fn until_one_more(&self, now: u64, plan: Plan) -> u64 {
-        let paced = match plan {
-            Plan::Rate(rate) => rate.nanos_per_token(),
-            Plan::Wait { until, .. } => until.saturating_sub(now),
-        };
-        match self.ends_at().saturating_sub(now) {
+        let (rate, until) = self.standing(from, sent).plan(spend, promised);
+        let until = until.or((from > now).then_some(from));
+        let paced = until.map_or_else(|| rate.nanos_per_token(), |until| until - now);
+        let one_more = match self.ends_at().saturating_sub(now) {
             0 => paced,
             ends => paced.min(ends),
+        };
+        Plan {
+            rate,
+            until,
+            one_more,
         }
     }
 

@@ -1,10 +1,5 @@
 //! What is seen of those who take from a limit: no service tells it.
 
-#![allow(
-    clippy::arithmetic_side_effects,
-    reason = "amounts and times are below 2⁶², spans below 2⁵⁶, and products are made in 128 bits"
-)]
-
 use super::ledger::{LONGEST_SPAN, amount, to_i64};
 use crate::fixed::{Rate, SECOND};
 

@@ -1,11 +1,6 @@
 //! What a declared limit leaves over for background: what an even pace would have used and the
 //! foreground did not.
 
-#![allow(
-    clippy::arithmetic_side_effects,
-    reason = "amounts and times are below 2⁶², spans below 2⁵⁶, and products are made in 128 bits"
-)]
-
 use super::ledger::{Kind, Ledger, UNIT, amount, to_u64};
 use super::level::{NEARLY, Standing};
 

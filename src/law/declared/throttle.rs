@@ -1,10 +1,5 @@
 //! What a throttle does to a ledger (rule 11).
 
-#![allow(
-    clippy::arithmetic_side_effects,
-    reason = "amounts and times are below 2⁶², spans below 2⁵⁶, and products are made in 128 bits"
-)]
-
 use super::ledger::{LONGEST_SPAN, Ledger, UNIT, amount, signed, to_i64};
 use crate::fixed::SECOND;
 

@@ -16,6 +16,13 @@ const fn bits(value: i64) -> u64 {
     u64::from_ne_bytes(value.to_ne_bytes())
 }
 
+fn within(mut word: impl FnMut() -> u64) -> Within {
+    Within {
+        lo: signed(word()),
+        hi: signed(word()),
+    }
+}
+
 impl Ledger {
     pub(crate) fn to_words(self) -> [u64; WORDS] {
         let kind = match self.kind {
@@ -78,87 +85,60 @@ impl Ledger {
 
     pub(crate) fn from_words(words: &[u64; WORDS]) -> Self {
         // In the order of `to_words`.
-        let &[
-            flags,
-            hash,
-            text_low,
-            text_high,
-            limit,
-            window,
-            left,
-            position,
-            at,
-            reset_lo,
-            reset_hi,
-            rolled,
-            offset_lo,
-            offset_hi,
-            others,
-            own,
-            net,
-            heaviest,
-            trip,
-            pause,
-            contradicted,
-            kept,
-            heard_at,
-            told_order,
-            told_left,
-        ] = words;
-        let within = |lo, hi| Within {
-            lo: signed(lo),
-            hi: signed(hi),
-        };
+        let mut words = words.iter();
+        let mut word = || words.next().copied().unwrap_or(0);
+        let flags = word();
         let is = |bit: u32| flags & (1 << bit) != 0;
+        let count = |bit: u32| u8::try_from((flags >> bit) & 0xff).unwrap_or(0);
         Self {
-            policy: LimitName::from_bits([hash, text_low, text_high]),
-            limit,
-            window,
-            source: match (flags >> 2) & 3 {
-                0 => Source::Guessed,
-                1 => Source::Learned,
-                _ => Source::Told,
-            },
             kind: match flags & 3 {
                 0 => Kind::Unknown,
                 1 => Kind::Refill,
                 2 => Kind::Window,
                 _ => Kind::Sliding,
             },
+            source: match (flags >> 2) & 3 {
+                0 => Source::Guessed,
+                1 => Source::Learned,
+                _ => Source::Told,
+            },
             kind_told: is(4),
             fresh: is(5),
             first: is(6),
             told: is(8),
-            moved: u8::try_from((flags >> 9) & 0xff).unwrap_or(0),
-            doubt: u8::try_from((flags >> 17) & 0xff).unwrap_or(0),
+            moved: count(9),
+            doubt: count(17),
             limit_told: is(25),
             given_up: is(27),
             opens: is(28),
             unhelped: is(31),
-            left: signed(left),
-            position,
-            at,
-            reset: within(reset_lo, reset_hi),
-            rolled,
+            policy: LimitName::from_bits([word(), word(), word()]),
+            limit: word(),
+            window: word(),
+            left: signed(word()),
+            position: word(),
+            at: word(),
+            reset: within(&mut word),
+            rolled: word(),
             clock: Clock {
-                offset: is(7).then(|| within(offset_lo, offset_hi)),
+                offset: Some(within(&mut word)).filter(|_| is(7)),
                 millis: is(26),
             },
             seen: Seen {
-                others: signed(others),
-                own: signed(own),
-                net: signed(net),
+                others: signed(word()),
+                own: signed(word()),
+                net: signed(word()),
                 cheaper: is(29),
                 dear: is(30),
-                heaviest,
-                trip,
+                heaviest: word(),
+                trip: word(),
             },
-            pause,
-            contradicted,
-            kept: signed(kept),
-            heard_at,
-            told_order,
-            told_left,
+            pause: word(),
+            contradicted: word(),
+            kept: signed(word()),
+            heard_at: word(),
+            told_order: word(),
+            told_left: word(),
         }
     }
 }
