@@ -76,7 +76,7 @@ SWITCHES = [
     ("15/16 then", "plan", ".scaled(15, 16)", ".scaled(if OFF { 16 } else { 15 }, 16)"),
     ("a service that declares no more", "throttle", "let silent = refused.now", "let silent = !OFF && refused.now"),
     ("another limit", "throttle", "self.contradicted = now", "self.contradicted = if OFF { 0 } else { now }"),
-    ("reports say too much", "throttle", "if self.resets() && signed(refused.until)", "if !OFF && self.resets() && signed(refused.until)"),
+    ("reports say too much", "throttle", "if self.resets() && signed(until)", "if !OFF && self.resets() && signed(until)"),
     ("unclaimed is written off", "../../atomic/send_rate/limits", "unclaimed.saturating_sub(written_off)",
      "unclaimed.saturating_sub(if OFF { 0 } else { written_off })"),
     ("a limit that is not told any more sets no pace", "../../atomic/send_rate/reports", "!ledger.is_old(heard)", "OFF || !ledger.is_old(heard)"),

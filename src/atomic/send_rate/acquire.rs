@@ -14,7 +14,7 @@ use super::gate::{Gate, GateWord};
 use super::head::LineWords;
 use super::hint::Hint;
 use super::lease::{Lease, Leases};
-use super::limits::Burst;
+use super::limits::{Burst, Phase};
 use super::meter::Meter;
 use super::permit::Order;
 use super::state::{CurveCache, CutBaseline, DrainWord, LastState};
@@ -233,7 +233,7 @@ impl Engaged<'_> {
     ) -> Result<Order, u64> {
         // Long after the last change, and before it, is another case.
         let is_other = elapsed.wrapping_sub(line.since) >= LONGEST || line.rate <= Rate::LEAST;
-        if is_other || self.reports().barred(elapsed, 1).is_some() {
+        if is_other || self.reports().may_go(elapsed, 1).is_err() {
             return self.try_again(elapsed);
         }
         let level = Level::new(line.extended_to(elapsed), line.capacity(), cancelled);
@@ -269,7 +269,7 @@ impl Engaged<'_> {
 
     #[inline(never)]
     fn send_counted(&self, elapsed: u64) -> Result<Order, u64> {
-        let sent = self.reports().send(elapsed, 1);
+        let sent = self.reports().sent(elapsed, 1, false);
         sent.inspect_err(|_| self.give_back(1))
     }
 
@@ -287,8 +287,9 @@ impl Engaged<'_> {
             }
         };
         self.renew(elapsed);
-        if let Some(nanos) = self.reports().barred_by_now(elapsed, 1) {
-            return Err(nanos);
+        if self.reports().phase() == Phase::Declared {
+            self.catch_up(elapsed);
+            self.reports().may_go(elapsed, 1)?;
         }
         let Some(nanos) = self.take(elapsed) else {
             return granted();
@@ -365,7 +366,8 @@ impl Engaged<'_> {
     pub(super) fn wait_of(&self, line: &Line, elapsed: u64, rank: Place) -> Option<u64> {
         let nanos = if line.is_paused() {
             // A turn that has come stays, unless the service itself has asked for the pause.
-            if self.reports().is_any_declared() && line.wait_for(elapsed, rank).is_none() {
+            let is_declared = self.reports().phase() == Phase::Declared;
+            if is_declared && line.wait_for(elapsed, rank).is_none() {
                 return None;
             }
             let resumed = self.resumed(line, elapsed);

@@ -5,6 +5,7 @@ use core::time::Duration;
 use super::SendRate;
 use super::acquire::{Engaged, Words, elapsed};
 use super::gate::LONGEST_QUIET;
+use super::limits::Phase;
 use super::permit::{Outcome, Recorded, SendPermit};
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
@@ -152,7 +153,8 @@ impl SendRate {
             engaged.drain(&law, elapsed, permit, false);
         }
         // A request that had no answer says nothing of a service that has said nothing.
-        let is_silent = outcome == Outcome::Unknown && engaged.reports().first_contact().is_some();
+        let is_silent =
+            outcome == Outcome::Unknown && engaged.reports().phase() == Phase::FirstContact;
         let past = window.counted.filter(|_| !is_silent);
         // A request without a time was sent while nothing was limited: it opens nothing.
         let is_done = outcome == Outcome::NotThrottled && permit.is_timed();

@@ -71,7 +71,7 @@ impl SendRate {
             return Ok(Order::NONE);
         };
         engaged.close(weight);
-        let sent = engaged.reports().send(engaged.elapsed(now), weight);
+        let sent = engaged.reports().sent(engaged.elapsed(now), weight, false);
         let over = engaged.reports().over(weight);
         if sent.is_ok() && over > 0 {
             engaged.give_back(over);
@@ -163,7 +163,7 @@ impl SendRate {
         let less = cancelled.wrapping_add(engaged.reports().over(weight));
         let rank = last.plus(units(weight)).less_tokens(less);
         let wait = engaged.wait_of(&line, elapsed, rank);
-        let nanos = wait.max(engaged.reports().barred(elapsed, weight))?;
+        let nanos = wait.max(engaged.reports().may_go(elapsed, weight).err())?;
         Some(engaged.wait(now, nanos))
     }
 
@@ -239,7 +239,7 @@ impl Engaged<'_> {
                 return Ok(());
             };
             let reports = self.reports();
-            let barred = reports.barred(elapsed, weight);
+            let barred = reports.may_go(elapsed, weight).err();
             let barred = barred.map(|nanos| nanos.min(reports.until_foretold(elapsed)));
             let wait = self.wait_of(&line, elapsed, rank.less_tokens(over));
             let wait = wait.max(barred);

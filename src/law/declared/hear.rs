@@ -4,28 +4,11 @@ use super::infer::SOON;
 use super::ledger::{
     LONGEST_SPAN, LONGEST_STOP, Ledger, MOST_TOKENS, Source, Within, after, amount, signed, to_i64,
 };
-use super::report::LimitName;
+use super::report::{LimitName, Observed};
 use super::seen::brought;
 
 /// So many resets in a row that brought nothing back say that they have another meaning.
 const DOUBTS: u8 = 2;
-
-/// What a report did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
-    /// It is the first one of this limit.
-    Declared,
-    /// It declares another limit or window than before.
-    Changed,
-    /// It was taken.
-    Taken,
-    /// It shows that what is told has another meaning: the limit is given up.
-    GivenUp,
-    /// It is older than what is known.
-    Late,
-    /// It says too little to go by, or what cannot be.
-    Wrong,
-}
 
 /// When a limit is reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,11 +49,12 @@ pub(super) struct Hearing<'a> {
 }
 
 impl Ledger {
-    /// Returns the ledger after a report, and what that did.
-    pub(crate) fn report(&self, told: &Told) -> (Self, Heard) {
+    /// Returns the ledger after a report, and what that did: `None` if it says too little to go by,
+    /// or what cannot be.
+    pub(crate) fn report(&self, told: &Told) -> (Self, Option<Observed>) {
         if self.given_up {
             if told.now < self.heard_at.saturating_add(LONGEST_STOP) {
-                return (*self, Heard::Late);
+                return (*self, Some(Observed::Nothing));
             }
             return Self::default().report(told);
         }
@@ -87,13 +71,14 @@ impl Ledger {
             anew.clock.millis = true;
             return anew.report(told);
         }
-        hearing.taken().unwrap_or((*self, Heard::Wrong))
+        let taken = hearing.taken();
+        taken.map_or((*self, None), |(next, observed)| (next, Some(observed)))
     }
 }
 
 impl Hearing<'_> {
     /// Takes the report, and returns what it did; `None` if it says too little or what cannot be.
-    fn taken(mut self) -> Option<(Ledger, Heard)> {
+    fn taken(mut self) -> Option<(Ledger, Observed)> {
         let (told, last) = (self.told, self.last);
         // What is not told is at least what is left, or what a request takes.
         let taken = told.remaining.max(told.weight.into());
@@ -125,16 +110,16 @@ impl Hearing<'_> {
             self.next.policy = told.policy;
             self.anchor(false);
             (self.next.first, self.next.fresh) = (true, true);
-            return Some((self.next, Heard::Declared));
+            return Some((self.next, Observed::Declared));
         }
         let Some(same_window) = self.is_news() else {
-            let heard = self.note_less();
-            return Some((self.next, heard));
+            let observed = self.note_less();
+            return Some((self.next, observed));
         };
         let lacks = self.is_not_back();
         if self.next.doubt >= DOUBTS {
             self.next.given_up = true;
-            return Some((self.next, Heard::GivenUp));
+            return Some((self.next, Observed::GivenUp));
         }
         let mut counted = same_window && !changed && !lacks && self.next.doubt == 0;
         if let (Some(reset), false) = (self.reset, changed) {
@@ -151,8 +136,12 @@ impl Hearing<'_> {
         }
         let after = (self.next.limit, self.next.told_window());
         let other = after != before && (changed || before.1.is_some());
-        let heard = if other { Heard::Changed } else { Heard::Taken };
-        Some((self.next, heard))
+        let observed = if other {
+            Observed::Changed
+        } else {
+            Observed::Taken
+        };
+        Some((self.next, observed))
     }
 
     /// Returns how far after `position` the request was sent, negative if it was before.
@@ -257,16 +246,16 @@ impl Hearing<'_> {
 
     /// Takes from the report of an older send what it says less: that request came to the service
     /// after the one of the last report.
-    fn note_less(&mut self) -> Heard {
+    fn note_less(&mut self) -> Observed {
         let next = &self.next;
         let meets = self.reset.is_some_and(|reset| next.reset.meets(reset));
         let since_roll = self.sent_after(next.rolled) > 0;
         let left = to_i64(amount(self.told.remaining));
         if next.fresh || left >= next.left || !(next.comes_back() || (meets && since_roll)) {
-            return Heard::Late;
+            return Observed::Nothing;
         }
         self.next.left = left;
-        Heard::Taken
+        Observed::Taken
     }
 
     /// Anchors what is left to the report. `counted` says that what others took since the last one

@@ -13,9 +13,9 @@ use crate::fixed::SECOND;
 /// One token as an amount.
 pub(super) const UNIT: i128 = 1 << 20;
 /// The largest limit, in tokens.
-pub(crate) const MOST_TOKENS: u64 = 1 << 40;
+pub(super) const MOST_TOKENS: u64 = 1 << 40;
 /// The longest span that counts, 833 days.
-pub(crate) const LONGEST_SPAN: u64 = 1 << 56;
+pub(super) const LONGEST_SPAN: u64 = 1 << 56;
 /// How exactly a service says a time that is not whole seconds.
 pub(super) const FINE: u64 = 1_000_000;
 /// A limit that was not heard of for so long makes room for another one.
@@ -29,7 +29,7 @@ const KEPT_PART: i64 = 256;
 
 /// How a limit comes back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(super) enum Kind {
     /// Not known yet: paced as a window.
     #[default]
     Unknown,
@@ -43,7 +43,7 @@ pub(crate) enum Kind {
 
 /// Where the length of a window comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Source {
+pub(super) enum Source {
     /// It is a guess.
     #[default]
     Guessed,
@@ -109,8 +109,8 @@ pub(crate) struct Ledger {
     pub(crate) limit_told: bool,
     /// Nanoseconds in which the limit may be used once.
     pub(crate) window: u64,
-    pub(crate) source: Source,
-    pub(crate) kind: Kind,
+    pub(super) source: Source,
+    pub(super) kind: Kind,
     pub(super) kind_told: bool,
     /// How many reports in a row had another reset than a window can have.
     pub(super) moved: u8,

@@ -63,6 +63,15 @@ impl Standing {
         at.saturating_sub(*now).max(1)
     }
 
+    /// Returns whether the limit comes back little by little, if that is known.
+    pub(crate) const fn refills(&self) -> Option<bool> {
+        match self.ledger.kind {
+            Kind::Refill => Some(true),
+            Kind::Window => Some(false),
+            Kind::Unknown | Kind::Sliding => None,
+        }
+    }
+
     /// Returns the time to the reset, at most; `None` if there is none ahead.
     pub(crate) fn resets_in(&self) -> Option<u64> {
         let reset = Some(self.ledger.reset.hi).filter(|_| self.ledger.resets())?;

@@ -92,20 +92,26 @@
 )]
 
 mod clock;
-pub(crate) mod hear;
+mod hear;
 mod infer;
-pub(crate) mod ledger;
-pub(crate) mod level;
-pub(crate) mod plan;
+mod ledger;
+mod level;
+mod plan;
 mod report;
 mod seen;
 mod settings;
 mod spare;
-pub(crate) mod throttle;
-pub(crate) mod words;
+mod throttle;
+mod words;
 
 pub use report::{Dimension, LimitName, LimitReport, LimitReports, Observed, Reset};
 pub use settings::{DeclaredSettings, Spend};
+
+pub(crate) use hear::{ResetAt, Told};
+pub(crate) use ledger::Ledger;
+pub(crate) use level::Standing;
+pub(crate) use plan::Plan;
+pub(crate) use throttle::Refused;
 
 use core::time::Duration;
 

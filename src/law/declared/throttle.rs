@@ -21,7 +21,8 @@ impl Ledger {
     /// Returns the ledger after a throttle, and whether that contradicts the reports.
     pub(crate) fn throttle(&self, refused: &Refused) -> (Self, bool) {
         let mut next = *self;
-        next.pause = next.pause.max(refused.until);
+        let until = refused.until.min(refused.now.saturating_add(LONGEST_SPAN));
+        next.pause = next.pause.max(until);
         // Requests are refused by what they are estimated to cost, perhaps.
         next.seen.dear |= self.seen.cost_of(UNIT) < UNIT;
         if !refused.blamed {
@@ -44,7 +45,7 @@ impl Ledger {
         }
         // Reports say too much, or there is another limit: a refusal by this one asks to wait for
         // its reset.
-        if self.resets() && signed(refused.until) >= self.reset.lo {
+        if self.resets() && signed(until) >= self.reset.lo {
             let more = amount(left.saturating_add(self.seen.heaviest));
             next.kept = next.kept.max(to_i64(more.min(amount(self.limit / 4))));
         }

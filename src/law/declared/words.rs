@@ -5,9 +5,6 @@ use super::ledger::{Kind, Ledger, Source, Within};
 use super::report::LimitName;
 use super::seen::Seen;
 
-/// The words that a ledger takes.
-pub(crate) const WORDS: usize = 25;
-
 const fn signed(bits: u64) -> i64 {
     i64::from_ne_bytes(bits.to_ne_bytes())
 }
@@ -24,7 +21,10 @@ fn within(mut word: impl FnMut() -> u64) -> Within {
 }
 
 impl Ledger {
-    pub(crate) fn to_words(self) -> [u64; WORDS] {
+    /// The words that a ledger takes.
+    pub(crate) const WORDS: usize = 25;
+
+    pub(crate) fn to_words(self) -> [u64; Self::WORDS] {
         let kind = match self.kind {
             Kind::Unknown => 0,
             Kind::Refill => 1,
@@ -83,7 +83,7 @@ impl Ledger {
         ]
     }
 
-    pub(crate) fn from_words(words: &[u64; WORDS]) -> Self {
+    pub(crate) fn from_words(words: &[u64; Self::WORDS]) -> Self {
         // In the order of `to_words`.
         let mut words = words.iter();
         let mut word = || words.next().copied().unwrap_or(0);

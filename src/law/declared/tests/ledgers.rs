@@ -1,8 +1,8 @@
 //! Reports, refusals and ledgers that the tests share.
 
-use super::super::hear::{Heard, Hearing, ResetAt, Told};
+use super::super::hear::{Hearing, ResetAt, Told};
 use super::super::ledger::{Kind, Ledger, Within, amount, to_i64};
-use super::super::report::LimitName;
+use super::super::report::{LimitName, Observed};
 use super::super::seen::Seen;
 use super::super::throttle::Refused;
 use crate::fixed::SECOND;
@@ -95,7 +95,7 @@ pub(super) fn hearing<'a>(last: &'a Ledger, told: &'a Told, reset: Option<Within
 }
 
 /// What the last of these reports did.
-pub(super) fn last(reports: &[Told]) -> Heard {
+pub(super) fn last(reports: &[Told]) -> Option<Observed> {
     let (last, before) = reports.split_last().expect("there is one");
     after_all(before).report(last).1
 }
