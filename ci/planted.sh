@@ -25,7 +25,7 @@ D1 $declared s/limits\\.barred\\(elapsed, sent, weight\\)/limits.barred(elapsed,
 D2 src/set/guard.rs s/if wait\\.is_some\\(\\) \\&\\& \\(is_early/if ahead > LEAST || (is_early/
 D2 $limits s/unclaimed\\.saturating_sub\\(written_off\\)/unclaimed.saturating_add(written_off.min(0))/
 D2 $declared s/if stuck > 0 \\&\\& /if stuck > u64::MAX - 1 \\&\\& /
-D3 src/law/declared/level.rs s/\\(others \\+ i128::from\\(self\\.kept\\)\\)/(i128::from(self.kept) - 8 * others - amount(self.heaviest))/
+D3 src/law/declared/ledger.rs s/\\(others \\+ i128::from\\(self\\.kept\\)\\)/(i128::from(self.kept) - 8 * others - amount(self.seen.heaviest))/
 D4 src/set/mod.rs s/match self\\.binding\\(now, weights, class\\) \\{\\n\\s*Some\\(binding\\) =>/match self.binding(now, weights, class).filter(|_| false) {\\n            Some(binding) =>/
 D4 src/atomic/send_rate/settle.rs s/engaged\\.reports\\(\\)\\.unsend\\(permit\\);//
 D5 $limits s/unclaimed\\.saturating_sub\\(written_off\\)/unclaimed.saturating_add(written_off.min(0))/

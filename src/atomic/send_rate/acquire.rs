@@ -13,7 +13,7 @@ use super::controller::BoundLaw;
 use super::gate::{Gate, GateWord};
 use super::head::HeadWords;
 use super::lease::{Lease, Leases};
-use super::limits::Burst;
+use super::limits::{Burst, Phase};
 use super::meter::Meter;
 use super::permit::{AcquireError, Order};
 use super::state::{CurveCache, CutBaseline, DrainWord, LastState};
@@ -213,7 +213,7 @@ impl<'a> Engaged<'a> {
     ) -> Result<Order, u64> {
         // Long after the last change, and before it, is another case.
         let is_other = elapsed.wrapping_sub(line.since) >= LONGEST || line.rate <= Rate::LEAST;
-        if is_other || self.reports().barred(elapsed, 1).is_some() {
+        if is_other || self.reports().may_go(elapsed, 1).is_err() {
             return self.try_again(elapsed);
         }
         let level = Level::new(line.extended_to(elapsed), line.capacity(), cancelled);
@@ -244,7 +244,7 @@ impl<'a> Engaged<'a> {
     /// taken what was left of a declared limit.
     #[inline]
     fn send_granted(&self, elapsed: u64) -> Result<Order, u64> {
-        let sent = self.reports().send(elapsed, 1);
+        let sent = self.reports().sent(elapsed, 1, false);
         sent.inspect_err(|_| self.line().give_back(1))
     }
 
@@ -262,8 +262,9 @@ impl<'a> Engaged<'a> {
             }
         };
         self.line().renew(elapsed);
-        if let Some(nanos) = self.reports().barred_by_now(elapsed, 1) {
-            return Err(nanos);
+        if self.reports().phase() == Phase::Declared {
+            self.adaptation().catch_up(elapsed);
+            self.reports().may_go(elapsed, 1)?;
         }
         let Some(nanos) = self.take(elapsed) else {
             return granted();
@@ -339,7 +340,8 @@ impl<'a> Engaged<'a> {
     pub(super) fn wait_of(&self, line: &Line, elapsed: u64, rank: Place) -> Option<u64> {
         let nanos = if line.is_paused() {
             // A turn that has come stays, unless the service itself has asked for the pause.
-            if self.reports().is_any_declared() && line.wait_for(elapsed, rank).is_none() {
+            let is_declared = self.reports().phase() == Phase::Declared;
+            if is_declared && line.wait_for(elapsed, rank).is_none() {
                 return None;
             }
             let resumed = self.resumed(line, elapsed);
@@ -361,7 +363,7 @@ impl<'a> Engaged<'a> {
     fn resumed(&self, line: &Line, elapsed: u64) -> Line {
         let state = self.state.load();
         let (end, rate) = match self.reports().pace(state, elapsed) {
-            Some(pace) => pace.pause.unwrap_or((elapsed, pace.rate)),
+            Some(pace) => (pace.until.unwrap_or(elapsed), pace.rate),
             None => (state.since(), self.law.get().resumed(state)),
         };
         line.changed(end.max(line.since), rate)

@@ -18,6 +18,7 @@ use core::time::Duration;
 
 use super::acquire::Engaged;
 use super::gate::{GateWord, LONGEST_QUIET};
+use super::limits::Phase;
 use super::record::sent_at;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::bits::LAST_TIME;
@@ -105,7 +106,8 @@ impl Adaptation<'_> {
             self.drain(&law, elapsed, permit, false);
         }
         // A request that had no answer says nothing of a service that has said nothing.
-        let is_silent = outcome == Outcome::Unknown && self.reports().first_contact().is_some();
+        let is_silent =
+            outcome == Outcome::Unknown && self.reports().phase() == Phase::FirstContact;
         let past = window.counted.filter(|_| !is_silent);
         // A request without a time was sent while nothing was limited: it opens nothing.
         let is_done = is_answer && permit.is_timed();
@@ -484,7 +486,7 @@ impl Adaptation<'_> {
             }
             let pace = || self.reports().pace(state, now);
             let (from, rate) = match state.is_engaged().then(pace).flatten() {
-                Some(pace) => (now, pace.rate),
+                Some(pace) => (now, pace.rate_now()),
                 None => self.law.get().first_rate(state, now),
             };
             self.line().change(head, &line, from, rate, state.version());
@@ -506,7 +508,7 @@ impl Adaptation<'_> {
         let law = self.law.get();
         if law.moves_with_time() {
             if let Some(pace) = self.reports().pace(state, now) {
-                return pace.rate;
+                return pace.rate_now();
             }
             self.curve_at(state, now)
         } else if head.follows(state.version()) {

@@ -211,7 +211,8 @@ impl SendRate {
         };
         let (_, mut line) = engaged.line().read();
         let since = line.since.max(state.since());
-        if since > then || !engaged.reports().is_over(now) {
+        let limits = self.law.limits();
+        if since > then || limits.is_some_and(|limits| !limits.is_over(now)) {
             return false;
         }
         // A pause that is over goes on in the line until somebody looks.

@@ -218,7 +218,9 @@ impl Ask<'_> {
         let (Turn::Placed { place, slot }, Some(engaged)) = (turn, rate.words()) else {
             return Ok(Order::NONE);
         };
-        let sent = engaged.reports().send(engaged.elapsed(self.now), weight);
+        let sent = engaged
+            .reports()
+            .sent(engaged.elapsed(self.now), weight, false);
         let order = sent.map_err(|nanos| {
             engaged.give_up(place, weight, slot);
             engaged.not_in_time(self.now, nanos)
@@ -304,7 +306,7 @@ impl Ask<'_> {
             let rank = last.plus(units(weight)).less_tokens(less);
             engaged.wait_of(&line, elapsed, rank)
         };
-        let nanos = wait.max(engaged.reports().barred(elapsed, weight))?;
+        let nanos = wait.max(engaged.reports().may_go(elapsed, weight).err())?;
         Some(engaged.wait(now, nanos))
     }
 
@@ -355,7 +357,7 @@ impl Engaged<'_> {
                 return Ok(());
             };
             let reports = self.reports();
-            let barred = reports.barred(elapsed, weight);
+            let barred = reports.may_go(elapsed, weight).err();
             let barred = barred.map(|nanos| nanos.min(reports.until_foretold(elapsed)));
             let wait = self.wait_of(&line, elapsed, rank.less_tokens(over));
             let wait = wait.max(barred);

@@ -9,6 +9,7 @@ use core::time::Duration;
 use super::SendRate;
 use super::acquire::Engaged;
 use super::ask::{Ask, Background, Turn};
+use super::limits::Phase;
 use super::meter::Meter;
 use super::permit::{AcquireError, Class, SendPermit, WeightError};
 
@@ -177,7 +178,7 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         class: Class,
         patience: Option<Duration>,
     ) -> Result<Self, AcquireError> {
-        let is_unbound = |engaged: Engaged<'_>| engaged.reports().is_unbound();
+        let is_unbound = |engaged: Engaged<'_>| engaged.reports().phase() == Phase::Unbound;
         // A place taken now would be good whatever is declared before its claim.
         let turn = if weight > 0 && rate.words().is_some_and(is_unbound) {
             Turn::Unlimited
@@ -249,7 +250,7 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
             (_, Some(engaged)) => {
                 let elapsed = engaged.elapsed(now);
                 let nanos = self.nanos_until(engaged, elapsed);
-                let barred = || engaged.reports().barred(elapsed, self.weight);
+                let barred = || engaged.reports().may_go(elapsed, self.weight).err();
                 let nanos = nanos.or_else(|| {
                     barred()?;
                     // Time may have lifted it.
@@ -320,7 +321,7 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
             let elapsed = engaged.elapsed(now);
             let sent = match self.nanos_until(engaged, elapsed) {
                 Some(nanos) => Err(nanos),
-                None => engaged.reports().send_due(elapsed, weight),
+                None => engaged.reports().sent(elapsed, weight, true),
             };
             let order = sent.map_err(|nanos| engaged.wait(now, nanos))?;
             permit = SendPermit::with_order(now, weight, order);

@@ -5,6 +5,7 @@ use core::time::Duration;
 use super::acquire::Engaged;
 use super::ask::{Ask, Turn};
 use super::behind::{Behind, NO_PLACE};
+use super::limits::Phase;
 use super::permit::{AcquireError, Class, Order};
 use super::snapshot::BackgroundSnapshot;
 use super::waiters::{LATE, Look, WaiterSlot};
@@ -78,7 +79,7 @@ impl SecondLine<'_> {
         let law = self.first.law.get();
         let ceiling = law.paced().and_then(|paced| paced.highest());
         let is_known = ceiling.is_some_and(|ceiling| line.rate >= ceiling);
-        if !is_known || self.first.reports().is_any_declared() {
+        if !is_known || self.first.reports().phase() == Phase::Declared {
             return 0;
         }
         let beyond = line.capacity().saturating_sub(TOKEN);
@@ -90,7 +91,8 @@ impl SecondLine<'_> {
     fn take_spare(self, elapsed: u64, least: u64, most: u64) -> Option<u64> {
         let Self { first, .. } = self;
         let line = first.line_at(elapsed)?;
-        let most = most.min(first.reports().spare(elapsed));
+        let (spare, _) = first.reports().spare(elapsed, 0);
+        let most = most.min(spare);
         if most < least {
             return Some(0);
         }
@@ -231,7 +233,7 @@ impl SecondLine<'_> {
         let left = self.left_alone(&line);
         let rank = last.less_tokens(cancelled).plus(left).plus(units);
         let wait = first.wait_of(&line, elapsed, rank).unwrap_or(0);
-        let declared = first.reports().until_spare(elapsed, units.div_ceil(TOKEN));
+        let (_, declared) = first.reports().spare(elapsed, units.div_ceil(TOKEN));
         Some(wait.max(declared).max(1))
     }
 
@@ -297,7 +299,7 @@ impl SecondLine<'_> {
         let most = u64::from(weight).saturating_sub(first.reports().over(weight));
         let units = most.wrapping_mul(TOKEN);
         let line = first.line_at(elapsed)?;
-        if waiting == 0 && first.reports().spare(elapsed) >= most {
+        if waiting == 0 && first.reports().spare(elapsed, 0).0 >= most {
             let cancelled = first.line().waiters.total();
             let level = line.level(elapsed, cancelled);
             let room = line.capacity().saturating_sub(units);
@@ -344,7 +346,7 @@ impl Ask<'_> {
         let elapsed = engaged.elapsed(now);
         engaged.lending().hand_back(elapsed);
         engaged.adaptation().catch_up(elapsed);
-        if engaged.reports().is_unbound() {
+        if engaged.reports().phase() == Phase::Unbound {
             let class = Class::Foreground;
             return Self { class, ..self }.take();
         }
@@ -366,7 +368,8 @@ impl Ask<'_> {
                 Err(engaged.not_in_time(now, nanos.unwrap_or(1)))
             }
             Some(_) => {
-                let order = engaged.reports().send(elapsed, weight).map_err(|nanos| {
+                let sent = engaged.reports().sent(elapsed, weight, false);
+                let order = sent.map_err(|nanos| {
                     engaged.line().give_back(tokens);
                     engaged.not_in_time(now, nanos)
                 })?;
@@ -388,7 +391,7 @@ impl Ask<'_> {
         let elapsed = engaged.elapsed(now);
         engaged.lending().hand_back(elapsed);
         engaged.adaptation().catch_up(elapsed);
-        if engaged.reports().is_unbound() || engaged.line_at(elapsed).is_none() {
+        if engaged.reports().phase() == Phase::Unbound || engaged.line_at(elapsed).is_none() {
             return Ok(Turn::Unlimited);
         }
         let second = engaged.second_line();

@@ -7,7 +7,6 @@ use super::acquire::Engaged;
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::fixed::Rate;
-use crate::law::declared::ledger::{Kind, Ledger};
 use crate::law::{Dimension, Law as _, LearnedRate, LimitName, State};
 use crate::line::capacity;
 
@@ -212,35 +211,14 @@ impl SendRate {
     }
 }
 
-/// Returns what there is to show of a declared limit.
+/// Returns the tokens that an amount of 20 fraction bits is.
 #[expect(
     clippy::float_arithmetic,
     clippy::cast_precision_loss,
     reason = "for diagnostics"
 )]
-pub(super) fn declared_limit(
-    ledger: &Ledger,
-    dimension: Dimension,
-    now: u64,
-    sent: u64,
-) -> DeclaredLimit {
-    let (level, _) = ledger.level(now, sent);
-    DeclaredLimit {
-        dimension,
-        policy: ledger.policy,
-        limit: ledger.limit,
-        window: Duration::from_nanos(ledger.window),
-        refills: match ledger.kind {
-            Kind::Refill => Some(true),
-            Kind::Window => Some(false),
-            Kind::Unknown | Kind::Sliding => None,
-        },
-        remaining: level.max(0) as f64 / f64::from(1 << 20),
-        resets_in: ledger.resets_in(now).map(Duration::from_nanos),
-        heard_ago: Duration::from_nanos(now.saturating_sub(ledger.heard_at())),
-        contradicted: ledger.is_contradicted(now),
-        given_up: ledger.given_up,
-    }
+pub(super) fn whole(amount: i128) -> f64 {
+    amount.max(0) as f64 / f64::from(1 << 20)
 }
 
 /// Returns how many requests are under way at `rate` in one and a half trips of `trip` nanoseconds,

@@ -523,8 +523,9 @@ fn a_limit_is_whole_again_in_its_next_window() {
     let permit = rate.try_acquire(at(0)).expect("as they come");
     rate.observe(at(0), permit, &report.into());
     let limited = rate.about_to_limit();
-    assert!(!limited.reports().is_over(59 * SECOND));
-    assert!(limited.reports().is_over(61 * SECOND), "the next window");
+    let limits = limited.law.limits().expect("one is declared");
+    assert!(!limits.is_over(59 * SECOND));
+    assert!(limits.is_over(61 * SECOND), "the next window");
 }
 
 /// The time to the next look at what is declared.
@@ -582,14 +583,14 @@ fn a_limit_not_told_any_more_sets_no_pace_but_bars() {
     rate.observe(at(MS), permits[0], &reports);
     let limited = rate.about_to_limit();
     let pace = |now| limited.reports().pace(limited.state.load(), now);
-    let is_paused = |now| pace(now).expect("declared").pause.is_some();
+    let is_paused = |now| pace(now).expect("declared").until.is_some();
     assert!(is_paused(MS));
     let later = 12 * SECOND;
     rate.observe(at(later), permits[1], &told(49, "new").into());
     assert!(!is_paused(later), "{:?}", pace(later));
     // Until the old one's window is over. Resets are whole seconds, so it may end one later.
-    let barred = limited.reports().barred(later, 1);
-    assert_eq!(barred, Some(49 * SECOND + MS));
+    let barred = limited.reports().may_go(later, 1);
+    assert_eq!(barred, Err(49 * SECOND + MS));
 }
 
 /// The rate of a window is in force from the first look at it on: what came before went at the last
@@ -730,7 +731,7 @@ fn told(remaining: u64) -> SendRate {
 /// Sends `requests` whatever the pace is, and returns how many of them go.
 fn go(rate: &SendRate, now: u64, requests: usize) -> usize {
     let engaged = rate.about_to_limit();
-    let sent = (0..requests).map(|_| engaged.reports().send(now, 1));
+    let sent = (0..requests).map(|_| engaged.reports().sent(now, 1, false));
     sent.flatten().count()
 }
 
@@ -743,7 +744,7 @@ fn no_more_goes_than_is_left() {
     let order = rate
         .about_to_limit()
         .reports()
-        .send(0, 1)
+        .sent(0, 1, false)
         .expect("30 are left");
     let permit = SendPermit::with_order(at(0), 1, order);
     rate.observe(at(MS), permit, &left(0).into());
@@ -751,9 +752,9 @@ fn no_more_goes_than_is_left() {
     // Light ones go without a look at the limit, and a heavy one does not follow them.
     let rate = told(5);
     let engaged = rate.about_to_limit();
-    assert!(engaged.reports().send(0, 1).is_ok());
-    assert!(engaged.reports().send(0, 5).is_err());
-    assert!(engaged.reports().send(0, 4).is_ok());
+    assert!(engaged.reports().sent(0, 1, false).is_ok());
+    assert!(engaged.reports().sent(0, 5, false).is_err());
+    assert!(engaged.reports().sent(0, 4, false).is_ok());
 }
 
 #[test]
@@ -762,7 +763,7 @@ fn only_what_was_open_all_along_moves_up() {
     let engaged = rate.about_to_limit();
     let reserve = |now, count| -> Vec<_> { (0..count).map(|_| rate.reserve(at(now))).collect() };
     let _forgotten = reserve(0, 2);
-    engaged.reports().roll(61 * SECOND);
+    engaged.adaptation().follow(61 * SECOND);
     let _later = reserve(100 * SECOND, 200);
     let now = 122 * SECOND;
     let ahead = || {
@@ -770,7 +771,7 @@ fn only_what_was_open_all_along_moves_up() {
         line.ahead(now, engaged.line().last_rank()).div_ceil(TOKEN)
     };
     let before = ahead();
-    engaged.reports().roll(now);
+    engaged.adaptation().follow(now);
     assert_eq!(before - ahead(), 2);
 }
 
@@ -812,7 +813,7 @@ fn a_wait_ends_with_the_window_of_the_limit_that_binds() {
     limited.adaptation().follow(now);
     let pace = limited.reports().pace(limited.state.load(), now);
     let pace = pace.expect("declared");
-    assert_eq!(pace.pause, None, "99 are left");
+    assert_eq!(pace.until, None, "99 are left");
     // Resets are whole seconds, so it may end one later.
     let ends = 51 * SECOND;
     assert!(pace.rate.nanos_per_token() > ends);
@@ -823,7 +824,7 @@ fn a_wait_ends_with_the_window_of_the_limit_that_binds() {
 fn the_last_send_can_be_taken_back() {
     let rate = told(2);
     let engaged = rate.about_to_limit();
-    let sends = [(); 2].map(|()| engaged.reports().send(0, 1).expect("2 are left"));
+    let sends = [(); 2].map(|()| engaged.reports().sent(0, 1, false).expect("2 are left"));
     let [first, last] = sends.map(|order| SendPermit::with_order(at(0), 1, order));
     engaged.reports().unsend(first);
     assert_eq!(go(&rate, 0, 1), 0, "there was one since");
@@ -840,7 +841,7 @@ fn a_hint_pauses_for_no_longer_than_is_set() {
     let hint = Duration::from_secs(3_600);
     rate.record(at(0), permit, Outcome::ThrottledFor(hint));
     assert_eq!(
-        rate.about_to_limit().reports().send(0, 1).err(),
+        rate.about_to_limit().reports().sent(0, 1, false).err(),
         Some(2 * SECOND)
     );
 }

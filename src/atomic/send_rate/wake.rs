@@ -76,7 +76,7 @@ impl Waking<'_> {
         self.line().waiters.walk(most, |ahead, rank, timer| {
             // A turn that has come may be barred yet.
             let nanos = self.nanos_until_rank(|_| rank, elapsed);
-            let Some(nanos) = nanos.or_else(|| self.reports().barred(elapsed, 1)) else {
+            let Some(nanos) = nanos.or_else(|| self.reports().may_go(elapsed, 1).err()) else {
                 return Look::Due;
             };
             let left = timer.saturating_sub(elapsed);
