@@ -182,7 +182,7 @@ impl SendTurn {
     /// Returns the limit that it waits for, of several; `None` if that is a gate.
     pub(crate) fn limit(&mut self) -> Option<usize> {
         match &mut *self.holds {
-            Holds::InLines(places) => places.held().latest().map(|(limit, _)| limit),
+            Holds::InLines(places) => Some(places.limit()),
             Holds::AtGate(_) => None,
             _ => Some(0),
         }
@@ -445,9 +445,9 @@ fn take_places(
     let mut weights = request.weights_of(set)?;
     loop {
         match SetGuard::take(set, now, &weights, request.class, longest) {
-            Err(SetError::Weight {
+            Err(SetError::Limit {
                 limit,
-                error: WeightError::AboveCapacity { weight, capacity },
+                error: AcquireError::Weight(WeightError::AboveCapacity { weight, capacity }),
             }) if request.is_up_to_capacity() && capacity < weight => {
                 weights[limit] = capacity.max(1);
             }
