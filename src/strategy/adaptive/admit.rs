@@ -23,7 +23,7 @@ impl Adaptive {
     ) -> Result<SendPermit, NotAdmitted> {
         let begins = !turn.is_in_line();
         let lines = Lines {
-            manner: &self.pace().manner,
+            manner: &self.engine.common.pace.manner,
             rate: &self.rate,
             set: self.set.as_deref(),
             clock: &self.engine.common.clock,
@@ -68,7 +68,7 @@ impl Adaptive {
         let background = request.is_background();
         self.engine
             .tell(|| EventKind::SendRefused { wait, background });
-        if !self.is_heard() {
+        if !self.engine.is_heard() {
             return;
         }
         let now = request.now(self.clock()).as_nanos();
@@ -104,7 +104,7 @@ impl Adaptive {
                 }
             }
         }
-        if wait >= LONG_WAIT && self.is_heard() && turn.explains() {
+        if wait >= LONG_WAIT && self.engine.is_heard() && turn.explains() {
             let limit = turn.limit().unwrap_or(0);
             if let Some(rate) = self.rates().nth(limit) {
                 let kind = EventKind::LongWait {
