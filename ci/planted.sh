@@ -25,7 +25,7 @@ D1 $declared s/limits\\.barred\\(elapsed, sent, weight\\)/limits.barred(elapsed,
 D2 src/set/guard.rs s/if wait\\.is_some\\(\\) \\&\\& \\(is_early/if ahead > LEAST || (is_early/
 D2 $limits s/unclaimed\\.saturating_sub\\(written_off\\)/unclaimed.saturating_add(written_off.min(0))/
 D2 $declared s/if stuck > 0 \\&\\& /if stuck > u64::MAX - 1 \\&\\& /
-D3 src/law/declared/level.rs s/\\(others \\+ i128::from\\(self\\.kept\\)\\)/(i128::from(self.kept) - 8 * others - amount(self.heaviest))/
+D3 src/law/declared/ledger.rs s/\\(others \\+ i128::from\\(self\\.kept\\)\\)/(i128::from(self.kept) - 8 * others - amount(self.seen.heaviest))/
 D4 src/set/mod.rs s/match self\\.binding\\(now, weights, class\\) \\{\\n\\s*Some\\(binding\\) =>/match self.binding(now, weights, class).filter(|_| false) {\\n            Some(binding) =>/
 D4 src/atomic/send_rate/settle.rs s/engaged\\.reports\\(\\)\\.unsend\\(permit\\);//
 D5 $limits s/unclaimed\\.saturating_sub\\(written_off\\)/unclaimed.saturating_add(written_off.min(0))/
@@ -33,9 +33,9 @@ D5 $declared s/if stuck > 0 \\&\\& /if stuck > u64::MAX - 1 \\&\\& /
 D6 $declared s/Some\\(capacity\\) if weight > capacity =>/Some(capacity) if weight > capacity \\&\\& capacity == 0 =>/
 D13 $declared s/\\(true, false, Ok\\(more\\)\\) = \\(permit\\.is_ordered\\(\\), is_counted, /(true, _, Ok(more)) = (permit.is_ordered(), is_counted, /
 D19 src/law/declared/ledger.rs s/if now < over \\{\\n(\\s*)return self\\.probed/if now < over || !resets {\\n\$1return self.probed/
-D21 src/atomic/send_rate/reserve.rs s/engaged\\.make_room\\(weight\\);//g
+D21 src/atomic/send_rate/ask.rs s/engaged\\.line\\(\\)\\.make_room\\(weight\\);//g
 K1 src/strategy/adaptive/admit.rs s/drought\\.resumed\\(now, longest\\);//
-K4 src/atomic/send_rate/record.rs s/(fn record_unanswered.*?)self\\.meter\\.count\\(permit\\.weight\\(\\)\\);/\$1/s
+K4 src/atomic/send_rate/record.rs s/if outcome != Outcome::Unknown \\{/if outcome == Outcome::Unknown { return Recorded::Counted; }\\n        {/
 K7 src/set/guard.rs s/if wait\\.is_some\\(\\) \\&\\& \\(is_early/if ahead > LEAST || (is_early/
 K8 src/strategy/adaptive.rs s/(fn record_cancelled.*?)self\\.engine\\.give_back\\(\\&mut token\\);/\$1let _ = \\&mut token;/s
 Q1 src/strategy/engine.rs s/Weighed::Counts if attempt >= max/Weighed::Counts if attempt > max/

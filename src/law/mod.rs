@@ -24,6 +24,7 @@ pub use declared::{
 pub use outcome::Recorded;
 pub use paced::{LearnedRate, PacedSettings, PacedSettingsBuilder, PacedSettingsError};
 
+pub(crate) use declared::Ledger;
 pub(crate) use state::{Draining, State};
 
 use core::num::NonZeroU64;

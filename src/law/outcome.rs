@@ -71,7 +71,16 @@ pub enum Outcome {
 impl Outcome {
     /// Whether the service throttled the request.
     pub(crate) const fn is_throttled(self) -> bool {
-        matches!(self, Self::Throttled | Self::ThrottledFor(_))
+        self.pause().is_some()
+    }
+
+    /// Returns the pause that a throttle asked for.
+    pub(crate) const fn pause(self) -> Option<Duration> {
+        match self {
+            Self::Throttled => Some(Duration::ZERO),
+            Self::ThrottledFor(pause) => Some(pause),
+            Self::NotThrottled | Self::Failed | Self::Unknown => None,
+        }
     }
 }
 

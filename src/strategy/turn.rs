@@ -254,14 +254,11 @@ impl SendTurn {
         }
         let rate = lines.rate;
         let now = || request.now(&**lines.clock);
-        if request.is_background() {
-            return rate.try_background(now(), request.tokens()).map_err(Some);
+        let (weight, class) = (request.tokens(), request.class);
+        if weight != 1 || class.is_background() || lines.manner.exact_timing {
+            return rate.ask(now(), weight, class).permit().map_err(Some);
         }
-        let taken = match (request.tokens(), lines.manner.exact_timing) {
-            (1, false) => rate.try_acquire_with(now),
-            (1, true) => rate.try_acquire(now()),
-            (weight, _) => return rate.try_acquire_n(now(), weight).map_err(Some),
-        };
+        let taken = rate.try_acquire_with(now);
         taken.map_err(|wait| Some(AcquireError::NotInTime { wait }))
     }
 

@@ -18,9 +18,10 @@ use crate::atomic::sync::{
     Ordering::{Acquire, Relaxed, Release},
 };
 use crate::bits::Field;
-use crate::law::declared::hear::{Heard, Told};
-use crate::law::declared::ledger::Ledger;
-use crate::law::declared::words::WORDS;
+use crate::law::{Ledger, LimitName};
+
+/// The words of one limit.
+type Words = MultiWord<{ Ledger::WORDS }>;
 
 /// How many limits of one limiter are remembered.
 const MOST: usize = if cfg!(all(loom, feature = "loom")) {
@@ -40,7 +41,7 @@ const FAR: u64 = 1 << 62;
 
 /// The limits of one limiter, and what was ignored.
 pub(super) struct Limits {
-    ledgers: [Lazy<MultiWord<WORDS>>; MOST],
+    ledgers: [Lazy<Words>; MOST],
     /// Wrong values, limits that found no room, and changes that were given up.
     ignored: AtomicU64,
     /// Raised after each change of a limit.
@@ -48,6 +49,19 @@ pub(super) struct Limits {
     /// The position up to which requests may go, as of a version.
     edge: AtomicU128,
     unclaimed: Unclaimed,
+}
+
+/// What a limiter goes by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// A limit is declared.
+    Declared,
+    /// Nothing has been heard of the service: the first burst goes.
+    FirstContact,
+    /// Requests go as they come until a limit is declared.
+    Unbound,
+    /// Nothing is declared, or the law does not listen: the law decides alone.
+    Alone,
 }
 
 /// What of the tokens that were minted for requests which have not gone yet is charged to the pace.
@@ -101,6 +115,12 @@ impl Limits {
         self.ledgers().next().is_some()
     }
 
+    /// Returns `true` if nothing that was declared holds any more.
+    #[cfg(feature = "std")]
+    pub(super) fn is_over(&self, now: u64) -> bool {
+        self.ledgers().all(|ledger| ledger.is_over(now))
+    }
+
     /// Returns how long a request of `weight` is barred after the send at `sent`, in nanoseconds;
     /// `None` if it may go.
     pub(super) fn barred(&self, now: u64, sent: u64, weight: u32) -> Option<u64> {
@@ -122,8 +142,9 @@ impl Limits {
         let mut edge = sent.wrapping_add(FAR);
         let mut wait = None;
         for ledger in self.ledgers() {
-            wait = wait.max(ledger.barred(now, sent, weight));
-            edge = edge.min(ledger.edge(now, sent));
+            let standing = ledger.standing(now, sent);
+            wait = wait.max(standing.barred(weight));
+            edge = edge.min(standing.edge());
         }
         if wait.is_none() {
             self.edge
@@ -150,49 +171,54 @@ impl Limits {
         self.ignored.load(Relaxed)
     }
 
-    /// Takes a report in: into the ledger of its policy, a free one, or the one that has not been
-    /// heard of for longest, if that is more than its window ago.
-    pub(super) fn report(&self, told: &Told) -> Heard {
+    /// Takes a report of `policy` in by `report`: into the ledger of the policy, a free one, or the
+    /// one that has not been heard of for longest, if that is more than its window ago. `None` if
+    /// nothing was taken.
+    pub(super) fn report<T>(
+        &self,
+        now: u64,
+        policy: LimitName,
+        report: impl Fn(&Ledger) -> (Ledger, Option<T>),
+    ) -> Option<T> {
         for _ in 0..TRIES {
-            let Some(words) = self.room_for(told) else {
+            let Some(words) = self.room_for(now, policy) else {
                 break;
             };
             let read = words.read();
             let mut last = Ledger::from_words(&read.words);
-            if last.policy != told.policy {
-                if last.is_known() && !last.is_old(told.now) {
+            if last.policy != policy {
+                if last.is_known() && !last.is_old(now) {
                     continue; // it was taken meanwhile
                 }
                 last = Ledger::default();
             }
-            let (next, heard) = last.report(told);
-            if heard == Heard::Wrong {
-                self.ignore(1);
-                return heard;
+            let (next, taken) = report(&last);
+            if taken.is_none() {
+                break;
             }
             if words.replace(&read, next.to_words()) {
                 self.raise();
-                return heard;
+                return taken;
             }
         }
         self.ignore(1);
-        Heard::Wrong
+        None
     }
 
-    fn room_for(&self, told: &Told) -> Option<&MultiWord<WORDS>> {
-        let mut oldest: Option<(u64, &MultiWord<WORDS>)> = None;
+    fn room_for(&self, now: u64, policy: LimitName) -> Option<&Words> {
+        let mut oldest: Option<(u64, &Words)> = None;
         for words in &self.ledgers {
             let words = words.get_or_make(new_ledger);
             let ledger = Ledger::from_words(&words.read().words);
-            if ledger.is_known() && ledger.policy == told.policy {
+            if ledger.is_known() && ledger.policy == policy {
                 return Some(words);
             }
             let heard = if ledger.is_known() {
-                ledger.heard_at().saturating_add(1)
+                ledger.heard_at.saturating_add(1)
             } else {
                 0
             };
-            let free = heard == 0 || ledger.is_old(told.now);
+            let free = heard == 0 || ledger.is_old(now);
             if free && oldest.is_none_or(|(least, _)| heard < least) {
                 oldest = Some((heard, words));
             }
@@ -301,7 +327,7 @@ impl Limits {
     }
 }
 
-fn new_ledger() -> MultiWord<WORDS> {
+fn new_ledger() -> Words {
     MultiWord::new(Ledger::default().to_words())
 }
 
@@ -386,7 +412,12 @@ impl Burst {
 mod tests {
     use super::*;
     use crate::fixed::SECOND;
-    use crate::law::LimitName;
+    use crate::law::Observed;
+    use crate::law::declared::Told;
+
+    fn report(limits: &Limits, told: &Told) -> Option<Observed> {
+        limits.report(told.now, told.policy, |ledger| ledger.report(told))
+    }
 
     /// A report of so many tokens left of 100 in a minute.
     fn told(remaining: u64) -> Told {
@@ -409,16 +440,14 @@ mod tests {
     #[test]
     fn a_change_that_always_loses_is_counted() {
         let limits = Limits::new();
-        assert_ne!(limits.report(&told(90)), Heard::Wrong);
+        assert_ne!(report(&limits, &told(90)), None);
         // Another call is faster, so many times.
         let forget = |losses: u32| {
             let mut calls = 0;
             limits.each(|_| {
                 if calls < losses {
-                    assert_ne!(
-                        limits.report(&told(80 - u64::from(calls & 1))),
-                        Heard::Wrong
-                    );
+                    let told = told(80 - u64::from(calls & 1));
+                    assert_ne!(report(&limits, &told), None);
                 }
                 calls += 1;
                 Ledger::default()
@@ -434,7 +463,7 @@ mod tests {
     #[test]
     fn what_is_unclaimed_for_a_window_is_written_off() {
         let limits = Limits::new();
-        assert_ne!(limits.report(&told(90)), Heard::Wrong);
+        assert_ne!(report(&limits, &told(90)), None);
         for minutes in 1..3 {
             assert_eq!(limits.charged(10), 10);
             limits.note_open(minutes * 60 * SECOND, 1, 10, 10);
@@ -454,7 +483,7 @@ mod tests {
     #[test]
     fn only_what_is_open_while_nothing_is_sent_is_stuck() {
         let limits = Limits::new();
-        assert_ne!(limits.report(&told(90)), Heard::Wrong);
+        assert_ne!(report(&limits, &told(90)), None);
         let stuck = [(1, 1, 10), (2, 1, 7), (3, 2, 5)]
             .map(|(minutes, sent, open)| limits.note_open(minutes * 60 * SECOND, sent, open, 0));
         assert_eq!(stuck, [0, 7, 0]);
@@ -470,10 +499,13 @@ mod tests {
         };
         let mut names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"].into_iter();
         for name in names.by_ref().take(limits.ledgers.len()) {
-            assert_ne!(limits.report(&of(name, SECOND)), Heard::Wrong, "{name}");
+            assert_ne!(report(&limits, &of(name, SECOND)), None, "{name}");
         }
         let more = names.next().expect("there are few");
-        assert_eq!(limits.report(&of(more, SECOND)), Heard::Wrong);
-        assert_eq!(limits.report(&of(more, 1_000 * SECOND)), Heard::Declared);
+        assert_eq!(report(&limits, &of(more, SECOND)), None);
+        assert_eq!(
+            report(&limits, &of(more, 1_000 * SECOND)),
+            Some(Observed::Declared)
+        );
     }
 }

@@ -35,20 +35,16 @@ use super::SendRate;
 use super::acquire::{Engaged, FIRST_SEND};
 use super::behind::Behind;
 use super::gate::{GateWord, LONGEST_QUIET};
-use super::limits::{Limits, Unheard};
+use super::limits::{Limits, Phase};
 use super::permit::{Order, SendPermit, WeightError};
 use super::record::sent_at;
-use super::snapshot::{DeclaredLimit, declared_limit};
+use super::snapshot::{DeclaredLimit, whole};
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::bits::LAST_TIME;
 use crate::fixed::{Rate, SECOND};
-use crate::law::declared::hear::{Heard, ResetAt, Told};
-use crate::law::declared::ledger::{LONGEST_SPAN, Ledger};
-use crate::law::declared::plan::Plan;
-use crate::law::declared::throttle::Refused;
-use crate::law::declared::{Declared, DeclaredSettings, LimitReports, Observed, Reset};
-use crate::law::{Controller, Law as _, State};
+use crate::law::declared::{Declared, Plan, Refused, ResetAt, Standing, Told};
+use crate::law::{Controller, DeclaredSettings, Ledger, LimitReports, Observed, Reset, State};
 use crate::line::{Head, Line, Place, TOKEN};
 
 /// So long after the start a request goes for which others have left no turn.
@@ -64,7 +60,8 @@ impl SendRate {
     /// It limits from the start, to the first burst.
     #[must_use]
     pub fn declared(settings: DeclaredSettings, start: Timestamp) -> Self {
-        Self::build(Controller::Declared(settings.law()), start).obeying(settings.obeyed())
+        let law = Controller::Declared(settings.law());
+        Self::build(law, settings.obeyed(), start)
     }
 
     /// Takes in what a service declares in a response to the request of `permit`.
@@ -123,13 +120,8 @@ impl SendRate {
                 refills: report.declared_refills(),
                 date: reports.date().map(|date| nanos(date).min(LAST_TIME)),
             };
-            observed = observed.max(match limits.report(&told) {
-                Heard::Declared => Observed::Declared,
-                Heard::Changed => Observed::Changed,
-                Heard::Taken => Observed::Taken,
-                Heard::GivenUp => Observed::GivenUp,
-                Heard::Late | Heard::Wrong => Observed::Nothing,
-            });
+            let taken = limits.report(elapsed, told.policy, |ledger| ledger.report(&told));
+            observed = observed.max(taken.unwrap_or(Observed::Nothing));
         }
         let ignored = u64::from(reports.ignored());
         if ignored > 0 {
@@ -141,8 +133,8 @@ impl SendRate {
             // After the change, so that no thread notes that the rate before stays: for 50 ms,
             // where this one finds the same rate. No test and no model sees that.
             self.gate.disturb();
-            engaged.follow(elapsed);
-            engaged.wake_due(elapsed);
+            engaged.adaptation().follow(elapsed);
+            engaged.waking().due(elapsed);
         }
         observed
     }
@@ -155,9 +147,21 @@ impl SendRate {
         // One that was given up is shown if there is no other.
         let all = !limits.is_any_declared();
         let ledgers = limits.known().filter(|ledger| all || ledger.is_declared());
-        let ledgers = ledgers.map(|ledger| ledger.rolled(now, sent).unwrap_or(ledger));
-        let least = ledgers.min_by_key(|ledger| ledger.share_left(now, sent))?;
-        Some(declared_limit(&least, self.law.obeys()?, now, sent))
+        let standings = ledgers.map(|ledger| ledger.standing(now, sent));
+        let least = standings.min_by_key(Standing::share_left)?;
+        let Standing { ledger, .. } = &least;
+        Some(DeclaredLimit {
+            dimension: self.law.obeys()?,
+            policy: ledger.policy,
+            limit: ledger.limit,
+            window: Duration::from_nanos(ledger.window),
+            refills: least.refills(),
+            remaining: whole(least.level().0),
+            resets_in: least.resets_in().map(Duration::from_nanos),
+            heard_ago: Duration::from_nanos(now.saturating_sub(ledger.heard_at)),
+            contradicted: ledger.is_contradicted(now),
+            given_up: ledger.given_up,
+        })
     }
 
     /// Returns how much is left of the declared limit of which the least is, in 2⁻³² of it; 0 if
@@ -168,34 +172,10 @@ impl SendRate {
             let told = ledger.told_left(permit.order(sent));
             match told {
                 Some(left) if left < u64::from(permit.weight()) => 0,
-                _ => ledger.share_left(now, sent).max(1),
+                _ => ledger.as_told(now, sent).share_left().max(1),
             }
         });
         shares.min()
-    }
-
-    /// Returns `true` if declared limits are obeyed: then each send counts, and one that is refused
-    /// may.
-    pub(crate) const fn listens(&self) -> bool {
-        self.law.listens()
-    }
-
-    /// Returns of what the limiter obeys declared limits.
-    #[cfg(feature = "std")]
-    pub(crate) fn obeys(&self) -> Option<crate::law::Dimension> {
-        self.law.obeys()
-    }
-
-    /// Notes an answer, for a limiter that has heard nothing.
-    #[inline]
-    pub(super) fn note_answer(&self) {
-        self.law.unheard().inspect(|unheard| unheard.answer());
-    }
-
-    /// Returns `true` if the limiter obeys declared limits, and several answers came without a
-    /// report.
-    pub(crate) fn is_unheard(&self) -> bool {
-        self.law.unheard().is_some_and(Unheard::is_so)
     }
 
     /// Returns how many reports were ignored: wrong values, limits beyond the fourth, and reports
@@ -204,17 +184,6 @@ impl SendRate {
     pub fn ignored_reports(&self) -> u64 {
         self.law.limits().map_or(0, Limits::ignored)
     }
-}
-
-/// What declared limits make of the rate of a limiter.
-#[derive(Debug)]
-pub(super) struct Pace {
-    /// The rate from now on: the least there is while nothing may go.
-    pub(super) rate: Rate,
-    /// Until when nothing may go, and the rate then.
-    pub(super) pause: Option<(u64, Rate)>,
-    /// The nanoseconds until each limit has let one more token go.
-    pub(super) one_more: u64,
 }
 
 /// A limiter that limits, as declared limits see it.
@@ -234,51 +203,58 @@ impl<'a> Reports<'a> {
         self.0.law.limits()
     }
 
-    /// Returns the tokens that declared limits leave over for background; see [`Ledger::spare`].
-    pub(super) fn spare(self, now: u64) -> u64 {
-        let spare = self.of_each(|ledger, sent, promised| ledger.spare(now, sent, promised));
-        spare.min().unwrap_or(u64::MAX)
-    }
-
-    /// Returns the nanoseconds until they leave `tokens` over; see [`Ledger::until_spare`].
-    pub(super) fn until_spare(self, now: u64, tokens: u64) -> u64 {
-        let waits =
-            self.of_each(|ledger, sent, promised| ledger.until_spare(now, sent, promised, tokens));
-        waits.max().unwrap_or(0)
-    }
-
-    /// Returns what `of` says of each limit, what has been sent, and what is promised.
-    fn of_each(self, of: impl Fn(Ledger, u64, u64) -> u64) -> impl Iterator<Item = u64> {
-        let limits = self.limits();
-        let (sent, promised) = limits.map_or((0, 0), |limits| {
-            (self.0.sent(), limits.charged(self.asked_for()))
-        });
-        let ledgers = limits.into_iter().flat_map(Limits::ledgers);
-        ledgers.map(move |ledger| of(ledger, sent, promised))
+    /// Returns the tokens that declared limits leave over for background, and the nanoseconds until
+    /// they leave `tokens` over.
+    pub(super) fn spare(self, now: u64, tokens: u64) -> (u64, u64) {
+        let all = (u64::MAX, 0);
+        let Some(limits) = self.limits() else {
+            return all;
+        };
+        let (sent, promised) = (self.0.sent(), limits.charged(self.asked_for()));
+        limits.ledgers().fold(all, |(spare, wait), ledger| {
+            let standing = ledger.standing(now, sent);
+            let until = standing.until_spare(promised, tokens);
+            (spare.min(standing.spare(promised)), wait.max(until))
+        })
     }
 
     /// Returns the tokens that belong to requests which have not gone yet, in line or behind it.
     fn asked_for(self) -> u64 {
-        let open = self.0.open_tokens();
-        let behind = self.0.promised.behind.get();
+        let open = self.0.line().open_tokens();
+        let behind = self.0.beside().behind.get();
         open.saturating_add(behind.map_or(0, Behind::unclaimed))
     }
 
     /// Counts a request that took `weight` tokens as sent, and returns its order; or how long it is
-    /// barred, in nanoseconds. Then nothing is counted.
+    /// barred, in nanoseconds. Then nothing is counted. If its turn `has_come`, a bar is looked at
+    /// once more, since time may have lifted it.
     ///
     /// A limiter that obeys no declared limits counts no sends and bars none.
     #[inline]
-    pub(super) fn send(self, elapsed: u64, weight: u32) -> Result<Order, u64> {
+    pub(super) fn sent(self, elapsed: u64, weight: u32, has_come: bool) -> Result<Order, u64> {
         if !self.0.law.listens() {
             return Ok(Order::CHARGED);
         }
+        let sent = self.send(elapsed, weight);
+        if sent.is_ok() || !has_come {
+            return sent;
+        }
+        self.0.adaptation().catch_up(elapsed);
+        let sent = self.send(elapsed, weight);
+        if let (Err(_), Some(limits)) = (sent, self.limits()) {
+            let others = self.unclaimed(elapsed).saturating_sub(weight.into());
+            limits.note_barred(elapsed, others);
+        }
+        sent
+    }
+
+    fn send(self, elapsed: u64, weight: u32) -> Result<Order, u64> {
         // Relaxed: a chain of swaps, which is totally ordered, each from the position that the
         // limits were compared with. So of two sends of which one has room one goes. A report is
         // compared with positions that its own request was sent after. Models:
         // `declared::two_sends_at_the_edge_do_not_both_go`,
         // `declared::a_report_beside_a_send_counts_it_or_not`.
-        let word = &self.0.promised.sent;
+        let word = &self.0.beside().sent;
         let Some(limits) = self.limits() else {
             let before = word.fetch_add(weight.into(), Relaxed);
             return Ok(Order::at(before.wrapping_add(weight.into())));
@@ -296,22 +272,6 @@ impl<'a> Reports<'a> {
         }
     }
 
-    /// Counts a request whose turn has come as sent. A bar is looked at once more if time may have
-    /// lifted it.
-    pub(super) fn send_due(self, elapsed: u64, weight: u32) -> Result<Order, u64> {
-        let sent = self.send(elapsed, weight);
-        if sent.is_ok() {
-            return sent;
-        }
-        self.0.catch_up(elapsed);
-        let sent = self.send(elapsed, weight);
-        if let (Err(_), Some(limits)) = (sent, self.limits()) {
-            let others = self.unclaimed(elapsed).saturating_sub(weight.into());
-            limits.note_barred(elapsed, others);
-        }
-        sent
-    }
-
     /// Takes the send of `permit` back, which has not been made. Once there is a later one, the
     /// send stays counted until the next report.
     pub(super) fn unsend(self, permit: SendPermit) {
@@ -321,23 +281,17 @@ impl<'a> Reports<'a> {
             if permit.order(sent) == sent {
                 // Relaxed: see `send`. Model:
                 // `declared::a_set_that_takes_back_beside_a_send_is_not_counted`.
-                let word = &self.0.promised.sent;
+                let word = &self.0.beside().sent;
                 let _ = word.compare_exchange(sent, before, Relaxed, Relaxed);
             }
         }
     }
 
-    /// Returns how long the declared limits bar a request of `weight`, in nanoseconds; `None` if it
-    /// may go. Writes nothing that counts.
-    pub(super) fn barred(self, elapsed: u64, weight: u32) -> Option<u64> {
-        self.limits()?.barred(elapsed, self.0.sent(), weight)
-    }
-
-    /// Returns how long a request of `weight` is barred, after a look at what time has lifted.
-    pub(super) fn barred_by_now(self, elapsed: u64, weight: u32) -> Option<u64> {
-        let limits = self.limits()?;
-        self.0.catch_up(elapsed);
-        limits.barred(elapsed, self.0.sent(), weight)
+    /// Returns `Ok` if the declared limits let a request of `weight` go, and else how long they bar
+    /// the request, in nanoseconds. Writes nothing that counts.
+    pub(super) fn may_go(self, elapsed: u64, weight: u32) -> Result<(), u64> {
+        let barred = |limits: &Limits| limits.barred(elapsed, self.0.sent(), weight);
+        self.limits().and_then(barred).map_or(Ok(()), Err)
     }
 
     /// Refuses a weight above a limit that the service has declared: it can never go.
@@ -357,8 +311,8 @@ impl<'a> Reports<'a> {
         if weight == 1 {
             return 0;
         }
-        let least = || self.limits()?.least(false);
-        let least = self.first_contact().map(|_| 1).or_else(least);
+        let first = (self.phase() == Phase::FirstContact).then_some(1);
+        let least = first.or_else(|| self.limits()?.least(false));
         least.map_or(0, |least| weight.saturating_sub(least.max(1)).into())
     }
 
@@ -369,7 +323,7 @@ impl<'a> Reports<'a> {
     /// A report of that request or a later one has the true cost in it. Until one has been taken, a
     /// debit counts as a send of as much now; a credit waits for the report.
     pub(super) fn settle(self, permit: SendPermit, more: i64) -> bool {
-        let is_unheard = self.first_contact().is_some();
+        let is_unheard = self.phase() == Phase::FirstContact;
         let Some(limits) = self.limits() else {
             return is_unheard;
         };
@@ -384,7 +338,7 @@ impl<'a> Reports<'a> {
         }
         if let (true, false, Ok(more)) = (permit.is_ordered(), is_counted, u64::try_from(more)) {
             // Relaxed: see `send`. Model: `sets::two_declared_settlements_both_count`.
-            self.0.promised.sent.fetch_add(more, Relaxed);
+            self.0.beside().sent.fetch_add(more, Relaxed);
         }
         is_any_declared || is_unheard
     }
@@ -394,68 +348,57 @@ impl<'a> Reports<'a> {
         if self.limits().is_some() {
             // After the change: see `observe`.
             self.0.gate.disturb();
-            self.0.follow(elapsed);
+            self.0.adaptation().follow(elapsed);
         }
     }
 
     /// Returns what declared limits make of the rate at `now`, `None` if the law decides alone.
-    pub(super) fn pace(self, state: State, now: u64) -> Option<Pace> {
+    pub(super) fn pace(self, state: State, now: u64) -> Option<Plan> {
         let limits = self.limits()?;
         let law = self.0.law.get();
         let spend = law.declared()?.spend();
         let sent = self.0.sent();
         let promised = i128::from(limits.charged(self.unclaimed(now))) << 20; // an amount
-        let (mut plan, mut last) = (None::<Plan>, 0);
-        let mut contradicted = false;
+        let (mut plan, mut contradicted) = (None::<Plan>, false);
         // One that is not told any more may have got another name. It still bars.
-        let heard = limits.ledgers().map(|ledger| ledger.heard_at()).max()?;
+        let heard = limits.ledgers().map(|ledger| ledger.heard_at).max()?;
         for ledger in limits.ledgers().filter(|ledger| !ledger.is_old(heard)) {
             let this = ledger.plan(spend, now, sent, promised);
             contradicted |= ledger.is_contradicted(now);
-            last = last.max(ledger.until_one_more(now, this));
             plan = Some(plan.map_or(this, |plan| plan.stricter(this)));
         }
         let highest = law.paced().and_then(|paced| paced.highest());
         let mut most = highest.unwrap_or(Rate::MAX);
         if contradicted {
-            let reading = Some(self.0.meter.reading());
-            let paced = law.rate(state, now, reading, |peak| self.0.curve.time_to_peak(peak));
+            let paced = self.0.adaptation().curve_at(state, now);
             most = most.min(paced);
         }
-        let (rate, pause) = match plan?.at_most(most) {
-            Plan::Rate(rate) => (rate, None),
-            Plan::Wait { until, then } => (Rate::LEAST, Some((until, then))),
-        };
-        let one_more = last.max(most.nanos_per_token());
-        Some(Pace {
-            rate,
-            pause,
-            one_more,
-        })
+        Some(plan?.at_most(most))
     }
 
     /// Returns the whole tokens that were minted for requests which have not gone yet.
     fn unclaimed(self, now: u64) -> u64 {
-        let (_, line) = self.0.read();
+        let (_, line) = self.0.line().read();
         let open = self.asked_for().wrapping_mul(TOKEN);
-        let taken = self.0.last_rank().less(open);
+        let taken = self.0.line().last_rank().less(open);
         let unclaimed = line.minted_at(now).to_place().since(taken);
         u64::try_from(unclaimed).unwrap_or(0).min(open) / TOKEN
     }
 
     /// Begins the windows that have begun by `now`.
-    pub(super) fn roll(self, now: u64) {
+    fn roll(self, now: u64) {
         let Self(engaged) = self;
         if let Some(limits) = self.limits() {
             let sent = engaged.sent();
             limits.roll(now, sent);
-            let stuck = limits.note_open(now, sent, engaged.open_tokens(), self.unclaimed(now));
+            let stuck =
+                limits.note_open(now, sent, engaged.line().open_tokens(), self.unclaimed(now));
             // Places that were forgotten, or that the pace has not come to in a whole window: all
             // places move up. The bar is by what is left.
-            if stuck > 0 && self.barred(now, 1).is_none() {
-                let (_, line) = engaged.read();
-                let ahead = line.ahead(now, engaged.last_rank()).div_ceil(TOKEN);
-                engaged.give_back(ahead.min(stuck));
+            if stuck > 0 && self.may_go(now, 1).is_ok() {
+                let (_, line) = engaged.line().read();
+                let ahead = line.ahead(now, engaged.line().last_rank()).div_ceil(TOKEN);
+                engaged.line().give_back(ahead.min(stuck));
             }
         }
     }
@@ -472,12 +415,13 @@ impl<'a> Reports<'a> {
     ) -> bool {
         let Self(engaged) = self;
         self.roll(now);
-        let Some(Pace { rate, pause, .. }) = self.pace(state, now) else {
+        let Some(plan) = self.pace(state, now) else {
             return false;
         };
+        let rate = plan.rate_now();
         let (mut at, mut lacks_first) = (now, false);
         // A pause ends when it was to end, not when a caller looks.
-        if let (Some(limits), None, true) = (self.limits(), pause, line.is_paused()) {
+        if let (Some(limits), None, true) = (self.limits(), plan.until, line.is_paused()) {
             let resumed = limits.ledgers().map(|ledger| ledger.resumed_at(now, rate));
             at = resumed.max().unwrap_or(now);
             let mut ledgers = limits.ledgers();
@@ -485,25 +429,34 @@ impl<'a> Reports<'a> {
         }
         // One try: a loss means that another thread, which computes the same, came first, or a
         // throttle or a report, whose thread does it again.
-        if rate == line.rate || engaged.change(head, line, at, rate, state) {
+        if rate == line.rate || engaged.line().change(head, line, at, rate, state.version()) {
             if lacks_first {
-                engaged.give_back(1);
+                engaged.line().give_back(1);
             }
-            let until = pause.map_or(u64::MAX, |(until, _)| until);
-            engaged.quieten_gate(&engaged.law.get(), state, now, rate, until, gate);
+            let until = plan.until.unwrap_or(u64::MAX);
+            engaged
+                .adaptation()
+                .quieten_gate(&engaged.law.get(), state, now, rate, until, gate);
         }
         true
     }
 
-    /// Returns `true` if a limit is declared.
-    pub(super) fn is_any_declared(self) -> bool {
-        self.limits().is_some_and(Limits::is_any_declared)
-    }
-
-    /// Returns `true` if requests go as they come until a limit is declared.
-    pub(super) fn is_unbound(self) -> bool {
-        let law = self.0.law.get().declared();
-        law.is_some_and(|law| law.is_free(self.0.state.load()) && !self.is_any_declared())
+    /// Returns what the limiter goes by.
+    pub(super) fn phase(self) -> Phase {
+        let law = &self.0.law;
+        let Some(law) = law.listens().then(|| law.get().declared()).flatten() else {
+            return Phase::Alone;
+        };
+        let state = self.0.state.load();
+        if self.limits().is_some_and(Limits::is_any_declared) {
+            Phase::Declared
+        } else if Declared::is_first_contact(state) {
+            Phase::FirstContact
+        } else if law.is_free(state) {
+            Phase::Unbound
+        } else {
+            Phase::Alone
+        }
     }
 
     /// Returns the nanoseconds after which a wait can be foretold. Before the first report and just
@@ -517,18 +470,11 @@ impl<'a> Reports<'a> {
         match ledgers.map(|ledger| ledger.early_until()).max() {
             // The rate is looked at by then.
             Some(at) => at.saturating_add(LONGEST_QUIET).checked_sub(elapsed),
-            None if Declared::is_first_contact(self.0.state.load()) => Some(LONGEST_QUIET),
+            None if self.phase() == Phase::FirstContact => Some(LONGEST_QUIET),
             None => None,
         }
         .filter(|nanos| *nanos > 0)
         .unwrap_or(u64::MAX)
-    }
-
-    /// Returns the law, as long as nothing has been heard of the service.
-    pub(super) fn first_contact(self) -> Option<Declared> {
-        let law = self.0.law.get().declared()?;
-        let is_first = Declared::is_first_contact(self.0.state.load()) && !self.is_any_declared();
-        is_first.then_some(law)
     }
 
     /// Lets a request go before its turn at `place`, or before that of a try without one: as one of
@@ -537,30 +483,33 @@ impl<'a> Reports<'a> {
     /// were forgotten.
     pub(super) fn goes_first(self, place: Option<Place>, elapsed: u64) -> bool {
         let Self(engaged) = self;
-        let first = &engaged.promised.first;
+        let law = engaged.law.get().declared();
+        let Some(law) = law.filter(|_| self.phase() == Phase::FirstContact) else {
+            return false;
+        };
+        let (first, most) = (&engaged.beside().first, u64::from(law.first()));
         let is_next = || match place {
             Some(place) => engaged.nanos_until(place.less_tokens(1), elapsed).is_none(),
             None => engaged.line_at(elapsed).is_some_and(|line| {
-                let last = engaged.last_rank();
+                let last = engaged.line().last_rank();
                 engaged.wait_of(&line, elapsed, last).is_none()
             }),
         };
-        let law = self.first_contact().filter(|_| is_next());
-        if law.is_some_and(|law| first.is_one_of(law.first().into())) {
-            engaged.give_back(1);
+        if is_next() && first.is_one_of(most) {
+            engaged.line().give_back(1);
             return true;
         }
         let Some(place) = place else { return false };
         let is_silent = elapsed >= FIRST_SILENCE && engaged.sent() == FIRST_SEND;
-        let law = self.first_contact().filter(|_| is_silent);
         // Beyond the burst one goes.
-        let most = law.map_or(0, |law| u64::from(law.first()).saturating_add(1));
-        if !first.is_one_of(most) {
+        if !is_silent || !first.is_one_of(most.saturating_add(1)) {
             return false;
         }
-        let (_, line) = engaged.read();
-        let rank = place.less_tokens(engaged.waiters.before(place));
-        engaged.give_back(line.ahead(elapsed, rank).div_ceil(TOKEN));
+        let (_, line) = engaged.line().read();
+        let rank = place.less_tokens(engaged.line().waiters.before(place));
+        engaged
+            .line()
+            .give_back(line.ahead(elapsed, rank).div_ceil(TOKEN));
         true
     }
 
@@ -571,7 +520,7 @@ impl<'a> Reports<'a> {
         };
         let law = self.0.law.get();
         let longest = law.declared().map_or(Duration::ZERO, |law| law.max_pause());
-        let pause = nanos(hint.min(longest)).min(LONGEST_SPAN);
+        let pause = nanos(hint.min(longest));
         let sent = self.0.sent();
         let order = permit.order(sent);
         let least = limits
@@ -579,7 +528,7 @@ impl<'a> Reports<'a> {
             .min_by_key(|ledger| {
                 // A report on this very response knows more than any other.
                 let is_untold = ledger.told_left(order).is_none();
-                (is_untold, ledger.share_left(now, sent))
+                (is_untold, ledger.as_told(now, sent).share_left())
             })
             .map(|ledger| ledger.policy);
         let weight = u64::from(permit.weight());
@@ -601,15 +550,8 @@ impl<'a> Reports<'a> {
 
     /// Forgets what was declared, and who went before that.
     pub(super) fn forget(self) {
-        self.0.promised.first.forget();
+        self.0.beside().first.forget();
         self.limits().inspect(|limits| limits.forget());
         self.0.law.unheard().inspect(|unheard| unheard.forget());
-    }
-
-    /// Returns `true` if nothing that was declared holds any more.
-    #[cfg(feature = "std")]
-    pub(super) fn is_over(self, now: u64) -> bool {
-        let mut ledgers = self.limits().into_iter().flat_map(Limits::ledgers);
-        ledgers.all(|ledger| ledger.is_over(now))
     }
 }

@@ -5,30 +5,31 @@
 //! module. What is left, and what follows from it, is in [`level`](super::level); what has to be
 //! inferred in [`infer`](super::infer).
 
-#![allow(
-    clippy::arithmetic_side_effects,
-    reason = "amounts and times are below 2⁶², spans below 2⁵⁶, and products are made in 128 bits"
-)]
-
+use super::clock::Clock;
 use super::report::LimitName;
+use super::seen::Seen;
 use crate::fixed::SECOND;
 
 /// One token as an amount.
 pub(super) const UNIT: i128 = 1 << 20;
 /// The largest limit, in tokens.
-pub(crate) const MOST_TOKENS: u64 = 1 << 40;
+pub(super) const MOST_TOKENS: u64 = 1 << 40;
 /// The longest span that counts, 833 days.
-pub(crate) const LONGEST_SPAN: u64 = 1 << 56;
+pub(super) const LONGEST_SPAN: u64 = 1 << 56;
 /// How exactly a service says a time that is not whole seconds.
 pub(super) const FINE: u64 = 1_000_000;
 /// A limit that was not heard of for so long makes room for another one.
 const LONG: u64 = 10 * SECOND;
+/// A report stops a client for no longer: then one request asks again.
+pub(super) const LONGEST_STOP: u64 = 3_600 * SECOND;
+/// At most this part of a limit is kept back.
+const MOST_KEPT: i128 = 4;
 /// What is kept back because reports say too much shrinks by this part of itself in each window.
 const KEPT_PART: i64 = 256;
 
 /// How a limit comes back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(super) enum Kind {
     /// Not known yet: paced as a window.
     #[default]
     Unknown,
@@ -42,7 +43,7 @@ pub(crate) enum Kind {
 
 /// Where the length of a window comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Source {
+pub(super) enum Source {
     /// It is a guess.
     #[default]
     Guessed,
@@ -108,8 +109,8 @@ pub(crate) struct Ledger {
     pub(crate) limit_told: bool,
     /// Nanoseconds in which the limit may be used once.
     pub(crate) window: u64,
-    pub(crate) source: Source,
-    pub(crate) kind: Kind,
+    pub(super) source: Source,
+    pub(super) kind: Kind,
     pub(super) kind_told: bool,
     /// How many reports in a row had another reset than a window can have.
     pub(super) moved: u8,
@@ -127,33 +128,17 @@ pub(crate) struct Ledger {
     /// The position at the last reset; where tokens come back little by little, that of the anchor
     /// before the silent window.
     pub(super) rolled: u64,
-    /// The service's clock less the limiter's.
-    pub(super) offset: Within,
-    pub(super) offset_known: bool,
 
-    // What is told, and what is seen.
-    /// Whether the service tells spans in milliseconds, and not in seconds.
-    pub(super) millis: bool,
+    pub(super) clock: Clock,
+    pub(super) seen: Seen,
+
+    // What is believed.
     /// Whether a window may begin with its first request, and not where the last one ended.
     pub(super) opens: bool,
     /// How many resets in a row brought nothing back.
     pub(super) doubt: u8,
     /// Whether what is told has another meaning, so that nothing follows from it.
     pub(crate) given_up: bool,
-
-    // Who takes.
-    /// What others and what this limiter take, per second.
-    pub(super) others: i64,
-    pub(super) own: i64,
-    /// What others take, less what requests of this limiter were estimated to cost in excess.
-    pub(super) net: i64,
-    /// Whether a request has cost far less than it was estimated to.
-    pub(super) cheaper: bool,
-    /// Whether one was refused while that was counted on.
-    pub(super) dear: bool,
-    pub(super) heaviest: u64,
-    /// The mean time from a request to its report.
-    pub(super) trip: u64,
 
     // Trouble.
     pub(super) pause: u64,
@@ -165,7 +150,7 @@ pub(crate) struct Ledger {
     pub(super) kept: i64,
 
     // The last report, whether it was taken or not.
-    pub(super) heard_at: u64,
+    pub(crate) heard_at: u64,
     pub(super) told: bool,
     pub(super) told_order: u64,
     pub(super) told_left: u64,
@@ -205,15 +190,9 @@ impl Ledger {
 
     /// Returns the ledger once a request has cost far less than it was estimated to.
     pub(crate) const fn cheaper(&self) -> Self {
-        Self {
-            cheaper: true,
-            ..*self
-        }
-    }
-
-    /// Returns when the last report came.
-    pub(crate) const fn heard_at(&self) -> u64 {
-        self.heard_at
+        let mut next = *self;
+        next.seen.cheaper = true;
+        next
     }
 
     /// Returns `true` if its words may be used for another limit: it was not heard of for long.
@@ -231,6 +210,11 @@ impl Ledger {
         matches!(self.kind, Kind::Refill | Kind::Sliding)
     }
 
+    /// Returns `true` if all of it comes back at a reset that is known.
+    pub(super) const fn resets(&self) -> bool {
+        !self.comes_back() && self.reset.is_known()
+    }
+
     /// Returns the window, if the service has told it.
     pub(super) fn told_window(&self) -> Option<u64> {
         (self.source == Source::Told).then_some(self.window)
@@ -246,6 +230,52 @@ impl Ledger {
         after(order, self.position) <= 0
     }
 
+    /// Returns when the window ends.
+    fn window_ends(&self) -> u64 {
+        if self.resets() {
+            u64::try_from(self.reset.hi).unwrap_or(0)
+        } else {
+            self.at.saturating_add(self.window)
+        }
+    }
+
+    /// Returns when the window ends, or when an hour without a report does.
+    pub(super) fn ends_at(&self) -> u64 {
+        let hour = LONGEST_STOP.max(self.seen.trip);
+        let quiet = self.quiet_since().saturating_add(hour);
+        self.window_ends().min(quiet)
+    }
+
+    /// Returns `true` if nothing that was told holds any more: the window has ended, or an hour
+    /// without a report, and the service asks for no pause.
+    #[cfg(feature = "std")]
+    pub(crate) fn is_over(&self, now: u64) -> bool {
+        now >= self.pause.max(self.ends_at())
+    }
+
+    /// Returns when the last report came, or when a window or an hour began since.
+    fn quiet_since(&self) -> u64 {
+        self.at.max(self.heard_at)
+    }
+
+    /// Returns what is kept back: the heaviest request where others may be quicker, and what
+    /// reports say too much.
+    pub(super) fn kept_back(&self) -> i128 {
+        let others = self.seen.kept_for_others();
+        (others + i128::from(self.kept)).min(amount(self.limit) / MOST_KEPT)
+    }
+
+    /// Returns what comes back in `nanos` after the anchor.
+    pub(super) fn back(&self, nanos: u64) -> i128 {
+        let of = match self.kind {
+            Kind::Unknown | Kind::Window => 0,
+            Kind::Refill => amount(self.limit),
+            // As if it had been used evenly.
+            Kind::Sliding => amount(self.limit) - i128::from(self.left),
+        };
+        of.max(0) * i128::from(nanos) / i128::from(self.window.max(1))
+    }
+
     /// Returns the ledger of the window that has begun by `now`, if one has.
     ///
     /// Without a reset, or where tokens come back little by little, a window begins when nothing
@@ -254,12 +284,7 @@ impl Ledger {
         if !self.is_declared() || self.window == 0 {
             return None;
         }
-        let resets = !self.comes_back() && self.reset.is_known();
-        let over = if resets {
-            u64::try_from(self.reset.hi).unwrap_or(0)
-        } else {
-            self.at.saturating_add(self.window)
-        };
+        let (resets, over) = (self.resets(), self.window_ends());
         if now < over {
             return self.probed(now, sent);
         }
@@ -267,15 +292,10 @@ impl Ledger {
         let by = passed.saturating_mul(self.window).min(LONGEST_SPAN);
         let unheard = amount(after(sent, self.position).max(0).unsigned_abs());
         let left = amount(self.limit) - if resets { 0 } else { unheard };
-        Some(Self {
+        let mut next = Self {
             left: to_i64(left),
             position: sent,
             at: over.saturating_add(by - by.min(self.window)),
-            reset: if resets {
-                self.reset.moved(signed(by))
-            } else {
-                self.reset
-            },
             fresh: true,
             first: false,
             rolled: if self.comes_back() {
@@ -283,15 +303,35 @@ impl Ledger {
             } else {
                 sent
             },
-            // Nothing is known of others once nothing was heard for a window. Half of what they took
-            // is too much to forget in each second.
-            others: match self.window {
-                _ if self.fresh => 0,
-                0..=SECOND => self.mean(self.others, 0, self.window),
-                _ => self.others / 2,
-            },
             kept: self.kept - self.kept / KEPT_PART,
             ..*self
-        })
+        };
+        if resets {
+            next.reset = self.reset.moved(signed(by));
+        }
+        // Nothing is known of others once nothing was heard for a window. Half of what they took is
+        // too much to forget in each second.
+        next.seen.others = match self.window {
+            _ if self.fresh => 0,
+            0..=SECOND => self.seen.mean(self.seen.others, 0, self.window),
+            _ => self.seen.others / 2,
+        };
+        Some(next)
+    }
+
+    /// Returns the ledger once an hour has passed without a report: as much is left as one request
+    /// takes. What others took before is too old to be foreseen, or it would bar that request.
+    fn probed(&self, now: u64, sent: u64) -> Option<Self> {
+        let passed = now.saturating_sub(self.quiet_since()) / LONGEST_STOP;
+        let one = amount(self.seen.heaviest.max(1));
+        if passed == 0 || self.as_told(now, sent).level().0 >= one + self.kept_back() {
+            return None;
+        }
+        let mut alone = *self;
+        alone.seen.others = 0;
+        alone.left = to_i64((one + alone.kept_back()).min(amount(self.limit)));
+        alone.position = sent;
+        alone.at = self.quiet_since() + passed * LONGEST_STOP;
+        Some(alone)
     }
 }

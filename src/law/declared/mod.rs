@@ -86,19 +86,32 @@
 //!     what they cost where that is less than half of their estimates, this client is alone, and
 //!     none was refused because of it.
 
-pub(crate) mod hear;
+#![allow(
+    clippy::arithmetic_side_effects,
+    reason = "amounts and times are below 2⁶², spans below 2⁵⁶, and products are made in 128 bits"
+)]
+
+mod clock;
+mod hear;
 mod infer;
-pub(crate) mod ledger;
+mod ledger;
 mod level;
-pub(crate) mod plan;
+mod plan;
 mod report;
+mod seen;
 mod settings;
 mod spare;
-pub(crate) mod throttle;
-pub(crate) mod words;
+mod throttle;
+mod words;
 
 pub use report::{Dimension, LimitName, LimitReport, LimitReports, Observed, Reset};
 pub use settings::{DeclaredSettings, Spend};
+
+pub(crate) use hear::{ResetAt, Told};
+pub(crate) use ledger::Ledger;
+pub(crate) use level::Standing;
+pub(crate) use plan::Plan;
+pub(crate) use throttle::Refused;
 
 use core::time::Duration;
 

@@ -1,13 +1,8 @@
 //! The pace: at what rate the line of a limiter mints because of a declared limit (rules 4 and 5).
 
-#![allow(
-    clippy::arithmetic_side_effects,
-    reason = "amounts and times are below 2⁶², spans below 2⁵⁶, and products are made in 128 bits"
-)]
-
 use super::Spend;
-use super::ledger::{Ledger, Source, UNIT, amount, to_u64};
-use super::level::LONGEST_STOP;
+use super::ledger::{LONGEST_STOP, Ledger, Source, UNIT, amount, to_u64};
+use super::level::Standing;
 use crate::fixed::{Rate, SECOND};
 
 /// The least time that what is left is spread over.
@@ -22,47 +17,72 @@ const UNHEARD: Rate = Rate::from_bits(u64::MAX / SECOND);
 
 /// At what rate the line of a limiter mints because of a declared limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Plan {
-    /// It mints at this rate.
-    Rate(Rate),
-    /// It mints nothing until this time, and at this rate then.
-    Wait { until: u64, then: Rate },
+pub(crate) struct Plan {
+    /// The rate from now on, or from `until` on.
+    pub(crate) rate: Rate,
+    /// Until when nothing may go.
+    pub(crate) until: Option<u64>,
+    /// The nanoseconds until one more token goes: at that rate, or when the window ends, or an hour
+    /// without a report.
+    pub(crate) one_more: u64,
 }
 
 impl Plan {
     /// Returns the plan that allows less.
     pub(crate) fn stricter(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Rate(one), Self::Rate(two)) => Self::Rate(one.min(two)),
-            (
-                Self::Wait { until: one, then },
-                Self::Wait {
-                    until: two,
-                    then: slow,
-                },
-            ) => Self::Wait {
-                until: one.max(two),
-                then: then.min(slow),
-            },
-            (wait @ Self::Wait { .. }, Self::Rate(_)) | (Self::Rate(_), wait) => wait,
+        let (rate, until) = match (self.until, other.until) {
+            (Some(_), None) => (self.rate, self.until),
+            (None, Some(_)) => (other.rate, other.until),
+            (one, two) => (self.rate.min(other.rate), one.max(two)),
+        };
+        let one_more = self.one_more.max(other.one_more);
+        Self {
+            rate,
+            until,
+            one_more,
         }
     }
 
     /// Returns the plan with no more than `most`.
     pub(crate) fn at_most(self, most: Rate) -> Self {
-        match self {
-            Self::Rate(rate) => Self::Rate(rate.min(most)),
-            Self::Wait { until, then } => Self::Wait {
-                until,
-                then: then.min(most),
-            },
+        Self {
+            rate: self.rate.min(most),
+            one_more: self.one_more.max(most.nanos_per_token()),
+            ..self
         }
+    }
+
+    /// Returns the rate from now on: the least there is while nothing may go.
+    pub(crate) fn rate_now(&self) -> Rate {
+        self.until.map_or(self.rate, |_| Rate::LEAST)
     }
 }
 
-/// Returns the square root of a fraction of 32 bits.
-fn root(fraction: u128) -> u128 {
-    (fraction << 32).isqrt()
+impl Standing {
+    /// Returns the rate, and until when nothing may go.
+    fn plan(&self, spend: Spend, promised: i128) -> (Rate, Option<u64>) {
+        let Self { ledger, now, sent } = self;
+        let (level, rest) = self.level();
+        let promised = ledger.seen.cost_of(promised);
+        let free = level - ledger.kept_back() - promised.min(amount(ledger.limit));
+        if free >= UNIT {
+            return (ledger.rate(spend, *now, free, rest), None);
+        }
+        let (rate, until) = if ledger.comes_back() {
+            let until = now + self.until(UNIT - free);
+            (ledger.rate(spend, until, UNIT, rest), until)
+        } else {
+            let until = ledger.ends_at().max(now + 1);
+            let next = ledger.standing(until, *sent);
+            let (level, rest) = next.level();
+            let free = (level - next.ledger.kept_back()).max(UNIT);
+            (next.ledger.rate(spend, until, free, rest), until)
+        };
+        // By this rate a wait over a pause is estimated: one token in a window at least. Places
+        // that the pace has not come to in a window move up, once one looks.
+        let least = Rate::from_ratio(1, ledger.window.max(1));
+        (rate.max(least), Some(until))
+    }
 }
 
 impl Ledger {
@@ -70,80 +90,29 @@ impl Ledger {
     /// for requests that have not gone yet.
     pub(crate) fn plan(&self, spend: Spend, now: u64, sent: u64, promised: i128) -> Plan {
         let from = now.max(self.pause);
-        let this = self.rolled(from, sent).unwrap_or(*self);
-        let plan = this.plan_in_window(spend, from, sent, promised);
-        match plan {
-            Plan::Rate(then) if from > now => Plan::Wait { until: from, then },
-            plan => plan,
-        }
-    }
-
-    fn plan_in_window(&self, spend: Spend, now: u64, sent: u64, promised: i128) -> Plan {
-        let (level, rest) = self.level(now, sent);
-        let promised = self.cost_of(promised);
-        let free = level - self.kept_back() - promised.min(amount(self.limit));
-        if free >= UNIT {
-            return Plan::Rate(self.rate(spend, now, free, rest));
-        }
-        if self.comes_back() {
-            let until = now + self.until(now, UNIT - free);
-            let then = self.told_rate(self.rate(spend, until, UNIT, rest));
-            return Plan::Wait { until, then };
-        }
-        let end = self.ends_at().max(now + 1);
-        let next = self.rolled(end, sent).unwrap_or(*self);
-        let (level, rest) = next.level(end, sent);
-        let free = (level - next.kept_back()).max(UNIT);
-        let then = self.told_rate(next.rate(spend, end, free, rest));
-        Plan::Wait { until: end, then }
-    }
-
-    /// Returns the nanoseconds until one more token goes by `plan`, which is of `now`: at its pace,
-    /// or when the window ends, or an hour without a report.
-    pub(crate) fn until_one_more(&self, now: u64, plan: Plan) -> u64 {
-        let paced = match plan {
-            Plan::Rate(rate) => rate.nanos_per_token(),
-            Plan::Wait { until, .. } => until.saturating_sub(now),
-        };
-        match self.ends_at().saturating_sub(now) {
+        let (rate, until) = self.standing(from, sent).plan(spend, promised);
+        let until = until.or((from > now).then_some(from));
+        let paced = until.map_or_else(|| rate.nanos_per_token(), |until| until - now);
+        let one_more = match self.ends_at().saturating_sub(now) {
             0 => paced,
             ends => paced.min(ends),
+        };
+        Plan {
+            rate,
+            until,
+            one_more,
         }
-    }
-
-    /// Returns the rate by which a wait over a pause is estimated: one token in a window at least.
-    /// Places that the pace has not come to in a window move up, once one looks.
-    fn told_rate(&self, rate: Rate) -> Rate {
-        rate.max(Rate::from_ratio(1, self.window.max(1)))
-    }
-
-    /// Returns this limiter's part of what is taken: σ, with 32 fraction bits.
-    fn share(&self) -> u128 {
-        let own = u128::from(self.own.max(0).unsigned_abs());
-        let others = u128::from(self.others.max(0).unsigned_abs());
-        let share = (own << 32).checked_div(own + others);
-        share.unwrap_or(1 << 32)
-    }
-
-    /// Returns σ^¾, with 32 fraction bits.
-    fn part(&self) -> u128 {
-        let share = self.share();
-        if share == 0 {
-            return 1 << 30;
-        }
-        let half = root(share);
-        (half * root(half)) >> 32
     }
 
     /// Returns the rate that spends `free` of what is left before the limit is whole.
     fn rate(&self, spend: Spend, now: u64, free: i128, rest: u64) -> Rate {
         let spread = match spend {
             Spend::Even => rest,
-            Spend::Fast => rest.min(SECOND.max(self.trip * 2)),
+            Spend::Fast => rest.min(SECOND.max(self.seen.trip * 2)),
         };
-        let spread = spread.max(self.trip / 4).max(LEAST_SPREAD);
+        let spread = spread.max(self.seen.trip / 4).max(LEAST_SPREAD);
         let free = u128::try_from(free).unwrap_or(0);
-        let rate = Rate::from_raw(((free * self.part()) << 12) / u128::from(spread));
+        let rate = Rate::from_raw(((free * self.seen.part()) << 12) / u128::from(spread));
         let is_blind = !self.comes_back() && self.reset.width() >= self.window / 2;
         let most = if is_blind {
             // It is not known when the window ends. One that is used up before that would have to
@@ -154,7 +123,7 @@ impl Ledger {
         } else if self.is_contradicted(now) && !self.unhelped {
             // What another limit has refused is left of this one. An eighth by σ^¾, so that parts
             // come to be equal.
-            let part = self.share() * 7 + self.part();
+            let part = self.seen.share() * 7 + self.seen.part();
             Rate::from_raw((u128::from(self.even().raw()) * part) >> 35)
         } else {
             Rate::MAX
@@ -168,21 +137,14 @@ impl Ledger {
             (false, true) => Rate::from_ratio(1, FIRST),
             (false, false) => SLOWEST,
         };
-        self.in_estimates(rate.min(most)).max(least)
-    }
-
-    /// Returns a rate of what requests cost as one of what they are estimated to cost.
-    fn in_estimates(&self, rate: Rate) -> Rate {
-        let one = 1_i128 << 20;
-        let cost = u128::try_from(self.cost_of(one)).unwrap_or(1).max(1);
-        Rate::from_raw((u128::from(rate.raw()) << 20) / cost)
+        self.seen.in_estimates(rate.min(most)).max(least)
     }
 
     /// Returns the end of the time after the first report in which no more goes than `L/W`; 0 if
     /// there was a second one.
     pub(crate) const fn early_until(&self) -> u64 {
         if self.first {
-            self.heard_at.saturating_add(self.trip * 2)
+            self.heard_at.saturating_add(self.seen.trip * 2)
         } else {
             0
         }
@@ -205,14 +167,14 @@ impl Ledger {
     /// Returns `true` if the first token of a window that has begun is missing for the most part,
     /// because the line was changed at `since`, too late to have minted it.
     pub(crate) fn lacks_first(&self, since: u64, rate: Rate) -> bool {
-        self.fresh && self.is_alone() && self.at < since.saturating_add(self.lead(rate) / 2)
+        self.fresh && self.seen.is_alone() && self.at < since.saturating_add(self.lead(rate) / 2)
     }
 
     /// Returns the time in which `rate` mints the first token of a window, or where many share the
     /// limit a part of one.
     fn lead(&self, rate: Rate) -> u64 {
-        let share = (u128::from(self.limit) * self.part()) >> 2;
-        let token = if self.is_alone() {
+        let share = (u128::from(self.limit) * self.seen.part()) >> 2;
+        let token = if self.seen.is_alone() {
             1 << 64
         } else {
             (share << 32).min(1 << 64)

@@ -1,13 +1,8 @@
 //! What a declared limit leaves over for background: what an even pace would have used and the
 //! foreground did not.
 
-#![allow(
-    clippy::arithmetic_side_effects,
-    reason = "amounts and times are below 2⁶², spans below 2⁵⁶, and products are made in 128 bits"
-)]
-
 use super::ledger::{Kind, Ledger, UNIT, amount, to_u64};
-use super::level::NEARLY;
+use super::level::{NEARLY, Standing};
 
 /// Of a limit that refills this part is left alone, in sixteenths. A client alone comes to rest at
 /// a half of it: above that background would starve.
@@ -18,91 +13,87 @@ const OF_A_SLIDING_WINDOW: i128 = 1;
 /// Of a window of which all is left one may go in the last part, in sixteenths of it.
 const LAST_OF_A_WINDOW: i128 = 4;
 
-impl Ledger {
-    /// Returns the whole tokens that background may have at `now` with `sent` sent, if `promised`
-    /// tokens belong to requests that have not gone yet.
-    pub(crate) fn spare(&self, now: u64, sent: u64, promised: u64) -> u64 {
-        if now < self.pause {
+impl Standing {
+    /// Returns the whole tokens that background may have, if `promised` tokens belong to requests
+    /// that have not gone yet.
+    pub(crate) fn spare(&self, promised: u64) -> u64 {
+        if self.now < self.ledger.pause {
             return 0;
         }
-        let this = self.rolled(now, sent).unwrap_or(*self);
-        let spare = to_u64((this.free(now, sent, promised) - this.left_alone(now)) / UNIT);
-        let is_whole = || promised == 0 && this.until_whole(now, sent) <= 0;
+        let spare = to_u64((self.free(promised) - self.left_alone()) / UNIT);
+        let is_whole = || promised == 0 && self.until_whole() <= 0;
         spare.max(u64::from(spare == 0 && is_whole()))
     }
 
     /// Returns the nanoseconds until background may have `tokens`, if the foreground sends nothing
     /// meanwhile; 0 if it may.
-    pub(crate) fn until_spare(&self, now: u64, sent: u64, promised: u64, tokens: u64) -> u64 {
-        let paused = self.pause.saturating_sub(now);
-        let this = self.rolled(now, sent).unwrap_or(*self);
-        let (limit, window) = (amount(this.limit).max(1), i128::from(this.window));
-        let free = this.free(now, sent, promised) - amount(tokens);
-        // The even line falls by the limit in a window, and goes on where the next one begins.
-        let even = this.resets_at() - i128::from(now) - free * window / limit;
-        let back = (this.always_left() - free) * window / limit;
-        let wait = match this.kind {
-            Kind::Window | Kind::Unknown => even,
-            Kind::Refill | Kind::Sliding => back,
+    pub(crate) fn until_spare(&self, promised: u64, tokens: u64) -> u64 {
+        let Self { ledger, now, .. } = self;
+        let (limit, window) = (amount(ledger.limit).max(1), i128::from(ledger.window));
+        let free = self.free(promised) - amount(tokens);
+        let wait = match ledger.kind {
+            // The even line falls by the limit in a window, and goes on where the next one begins.
+            Kind::Window | Kind::Unknown => {
+                self.resets_at() - i128::from(*now) - free * window / limit
+            }
+            Kind::Refill | Kind::Sliding => (self.left_alone() - free) * window / limit,
         };
         let wait = if tokens == 1 && promised == 0 {
-            wait.min(this.until_whole(now, sent))
+            wait.min(self.until_whole())
         } else {
             wait
         };
-        to_u64(wait).max(paused)
+        to_u64(wait).max(ledger.pause.saturating_sub(*now))
     }
 
     /// Returns the nanoseconds until one request may go because all of the limit is left and no
     /// request waits for it: nothing more will come, and a limit of one or two tokens never has
     /// more than what is left alone.
-    fn until_whole(&self, now: u64, sent: u64) -> i128 {
-        let whole = amount(self.limit).max(1);
-        let lacking = (whole - whole / NEARLY - self.level(now, sent).0).max(0);
-        let window = i128::from(self.window);
-        match self.kind {
+    fn until_whole(&self) -> i128 {
+        let Self { ledger, now, .. } = self;
+        let whole = amount(ledger.limit).max(1);
+        let lacking = (whole - whole / NEARLY - self.level().0).max(0);
+        let window = i128::from(ledger.window);
+        match ledger.kind {
             Kind::Refill | Kind::Sliding => (lacking * window + whole - 1) / whole,
             Kind::Window | Kind::Unknown => {
                 let next = if lacking > 0 { window } else { 0 };
-                self.resets_at() + next - i128::from(now) - window * LAST_OF_A_WINDOW / 16
+                self.resets_at() + next - i128::from(*now) - window * LAST_OF_A_WINDOW / 16
             }
         }
     }
 
     /// Returns what is left and promised to no request.
-    fn free(&self, now: u64, sent: u64, promised: u64) -> i128 {
-        let (level, _) = self.level(now, sent);
-        level - self.kept_back() - amount(promised)
+    fn free(&self, promised: u64) -> i128 {
+        let (level, _) = self.level();
+        level - self.ledger.kept_back() - amount(promised)
     }
 
-    /// Returns what background leaves alone. A limit whose kind is not found out is a window: what
-    /// many services declare never says that it is one.
-    fn left_alone(&self, now: u64) -> i128 {
-        match self.kind {
-            Kind::Window | Kind::Unknown => self.even_line(now),
-            Kind::Refill | Kind::Sliding => self.always_left(),
+    /// Returns what background leaves alone: of a window what would be left of it at an even pace.
+    /// A limit whose kind is not found out is a window: what many services declare never says that
+    /// it is one.
+    fn left_alone(&self) -> i128 {
+        let Self { ledger, now, .. } = self;
+        let whole = amount(ledger.limit);
+        match ledger.kind {
+            Kind::Window | Kind::Unknown => {
+                let window = i128::from(ledger.window);
+                let rest = (self.resets_at() - i128::from(*now)).clamp(0, window);
+                whole * rest / window.max(1)
+            }
+            Kind::Refill => whole * OF_A_REFILL / 16,
+            Kind::Sliding => whole * OF_A_SLIDING_WINDOW / 16,
         }
     }
 
-    fn always_left(&self) -> i128 {
-        let sixteenths = match self.kind {
-            Kind::Sliding => OF_A_SLIDING_WINDOW,
-            Kind::Refill | Kind::Window | Kind::Unknown => OF_A_REFILL,
-        };
-        amount(self.limit) * sixteenths / 16
-    }
-
-    /// Returns what would be left of the window at an even pace.
-    fn even_line(&self, now: u64) -> i128 {
-        let rest = (self.resets_at() - i128::from(now)).clamp(0, i128::from(self.window));
-        amount(self.limit) * rest / i128::from(self.window.max(1))
-    }
-
     fn resets_at(&self) -> i128 {
-        if self.reset.is_known() {
-            i128::from(self.reset.lo)
+        let Ledger {
+            reset, at, window, ..
+        } = self.ledger;
+        if reset.is_known() {
+            i128::from(reset.lo)
         } else {
-            i128::from(self.at) + i128::from(self.window)
+            i128::from(at) + i128::from(window)
         }
     }
 }
@@ -130,7 +121,8 @@ mod tests {
     #[test]
     fn of_a_window_the_even_line_is_left_alone() {
         let window = ledger(Kind::Window, 600);
-        let spare = |seconds, sent, promised| window.spare(seconds * SECOND, sent, promised);
+        let spare =
+            |seconds, sent, promised| window.standing(seconds * SECOND, sent).spare(promised);
         assert_eq!([0, 6, 30].map(|at| spare(at, 0, 0)), [0, 60, 300]);
         assert_eq!(spare(30, 100, 50), 150, "sent, and promised to others");
         assert_eq!(spare(30, 400, 0), 0);
@@ -141,7 +133,7 @@ mod tests {
     #[test]
     fn a_wait_ends_where_the_even_line_has_fallen_far_enough() {
         let window = ledger(Kind::Window, 600);
-        let until = |sent, tokens| window.until_spare(0, sent, 0, tokens);
+        let until = |sent, tokens| window.standing(0, sent).until_spare(0, tokens);
         assert_eq!(until(0, 1), SECOND / 10);
         assert_eq!(until(300, 0), 30 * SECOND);
         assert_eq!(
@@ -150,23 +142,26 @@ mod tests {
             "in the next window"
         );
         let later = until(100, 50);
-        assert!(window.spare(later, 100, 0) >= 50 && window.spare(later - SECOND, 100, 0) < 50);
+        assert!(
+            window.standing(later, 100).spare(0) >= 50
+                && window.standing(later - SECOND, 100).spare(0) < 50
+        );
     }
 
     #[test]
     fn of_a_refill_three_eighths_are_left_alone() {
         let refill = ledger(Kind::Refill, 300);
-        assert_eq!(refill.spare(0, 0, 0), 75);
-        assert_eq!(refill.spare(0, 50, 25), 0);
-        assert_eq!(refill.until_spare(0, 75, 0, 1), SECOND / 10);
+        assert_eq!(refill.standing(0, 0).spare(0), 75);
+        assert_eq!(refill.standing(0, 50).spare(25), 0);
+        assert_eq!(refill.standing(0, 75).until_spare(0, 1), SECOND / 10);
     }
 
     #[test]
     fn of_a_sliding_window_little_is_left_alone() {
         let sliding = ledger(Kind::Sliding, 300);
-        let (spare, left) = (sliding.spare(0, 0, 0), 600 / 16);
+        let (spare, left) = (sliding.standing(0, 0).spare(0), 600 / 16);
         assert!((300 - left - 1..=300 - left).contains(&spare), "{spare}");
-        assert_eq!(sliding.spare(0, spare, 0), 0);
+        assert_eq!(sliding.standing(0, spare).spare(0), 0);
     }
 
     #[test]
@@ -177,17 +172,26 @@ mod tests {
         };
         for kind in [Kind::Refill, Kind::Sliding] {
             let whole = of(kind, 1);
-            assert_eq!([0, 1].map(|promised| whole.spare(0, 0, promised)), [1, 0]);
+            assert_eq!(
+                [0, 1].map(|promised| whole.standing(0, 0).spare(promised)),
+                [1, 0]
+            );
             let used = of(kind, 0);
-            let wait = used.until_spare(0, 0, 0, 1);
+            let wait = used.standing(0, 0).until_spare(0, 1);
             assert_eq!(wait, 60 * SECOND * 31 / 32, "all but a 32nd is whole");
-            assert_eq!([wait - 1, wait].map(|at| used.spare(at, 0, 0)), [0, 1]);
+            assert_eq!(
+                [wait - 1, wait].map(|at| used.standing(at, 0).spare(0)),
+                [0, 1]
+            );
         }
         let window = of(Kind::Window, 1);
-        assert_eq!(window.until_spare(0, 0, 0, 1), 45 * SECOND);
-        assert_eq!([44, 45].map(|at| window.spare(at * SECOND, 0, 0)), [0, 1]);
+        assert_eq!(window.standing(0, 0).until_spare(0, 1), 45 * SECOND);
+        assert_eq!(
+            [44, 45].map(|at| window.standing(at * SECOND, 0).spare(0)),
+            [0, 1]
+        );
         let used = of(Kind::Window, 0);
-        assert_eq!(used.until_spare(0, 0, 0, 1), 105 * SECOND);
+        assert_eq!(used.standing(0, 0).until_spare(0, 1), 105 * SECOND);
     }
 
     #[test]
@@ -195,11 +199,14 @@ mod tests {
         for (left, seconds) in [(599, 0), (599, 6), (100, 57)] {
             let [unknown, window] = [Kind::Unknown, Kind::Window].map(|kind| ledger(kind, left));
             let now = seconds * SECOND;
-            assert_eq!(unknown.spare(now, 0, 0), window.spare(now, 0, 0));
-            let until = |of: &Ledger| of.until_spare(now, 50, 0, 10);
+            assert_eq!(
+                unknown.standing(now, 0).spare(0),
+                window.standing(now, 0).spare(0)
+            );
+            let until = |of: &Ledger| of.standing(now, 50).until_spare(0, 10);
             assert_eq!(until(&unknown), until(&window));
         }
-        assert_eq!(ledger(Kind::Unknown, 599).spare(0, 0, 0), 0);
+        assert_eq!(ledger(Kind::Unknown, 599).standing(0, 0).spare(0), 0);
     }
 
     #[test]
@@ -208,8 +215,8 @@ mod tests {
             pause: SECOND,
             ..ledger(Kind::Window, 600)
         };
-        assert_eq!(paused.spare(SECOND - 1, 0, 0), 0);
-        assert_eq!(paused.spare(SECOND, 0, 0), 10);
-        assert_eq!(paused.until_spare(0, 0, 0, 1), SECOND);
+        assert_eq!(paused.standing(SECOND - 1, 0).spare(0), 0);
+        assert_eq!(paused.standing(SECOND, 0).spare(0), 10);
+        assert_eq!(paused.standing(0, 0).until_spare(0, 1), SECOND);
     }
 }

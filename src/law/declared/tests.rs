@@ -1,10 +1,5 @@
 //! The law as long as nothing is declared: first contact, and the paced law.
 
-#![allow(
-    clippy::arithmetic_side_effects,
-    reason = "a test may overflow, and fail"
-)]
-
 mod hear;
 mod infer;
 mod ledgers;

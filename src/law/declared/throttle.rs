@@ -1,10 +1,5 @@
 //! What a throttle does to a ledger (rule 11).
 
-#![allow(
-    clippy::arithmetic_side_effects,
-    reason = "amounts and times are below 2⁶², spans below 2⁵⁶, and products are made in 128 bits"
-)]
-
 use super::ledger::{LONGEST_SPAN, Ledger, UNIT, amount, signed, to_i64};
 use crate::fixed::SECOND;
 
@@ -26,9 +21,10 @@ impl Ledger {
     /// Returns the ledger after a throttle, and whether that contradicts the reports.
     pub(crate) fn throttle(&self, refused: &Refused) -> (Self, bool) {
         let mut next = *self;
-        next.pause = next.pause.max(refused.until);
+        let until = refused.until.min(refused.now.saturating_add(LONGEST_SPAN));
+        next.pause = next.pause.max(until);
         // Requests are refused by what they are estimated to cost, perhaps.
-        next.dear |= self.cost_of(UNIT) < UNIT;
+        next.seen.dear |= self.seen.cost_of(UNIT) < UNIT;
         if !refused.blamed {
             return (next, false);
         }
@@ -40,7 +36,7 @@ impl Ledger {
             }
             return (next, silent);
         };
-        if left < self.heaviest.max(1) {
+        if left < self.seen.heaviest.max(1) {
             return (next, false);
         }
         if left > self.limit / 4 {
@@ -49,9 +45,8 @@ impl Ledger {
         }
         // Reports say too much, or there is another limit: a refusal by this one asks to wait for
         // its reset.
-        let resets = !self.comes_back() && self.reset.is_known();
-        if resets && signed(refused.until) >= self.reset.lo {
-            let more = amount(left.saturating_add(self.heaviest));
+        if self.resets() && signed(until) >= self.reset.lo {
+            let more = amount(left.saturating_add(self.seen.heaviest));
             next.kept = next.kept.max(to_i64(more.min(amount(self.limit / 4))));
         }
         (next, true)
@@ -62,8 +57,8 @@ impl Ledger {
         let calm = now
             > last
                 .pause
-                .saturating_add(CALM.max(self.trip.saturating_mul(4)));
-        self.unhelped = calm && self.is_alone() && self.is_contradicted(now);
+                .saturating_add(CALM.max(self.seen.trip.saturating_mul(4)));
+        self.unhelped = calm && self.seen.is_alone() && self.is_contradicted(now);
         let long = self.window.saturating_mul(10).max(60 * SECOND);
         self.contradicted = now.saturating_add(long.min(LONGEST_SPAN));
     }

@@ -113,7 +113,7 @@ impl Adaptive {
                 let kind = EventKind::LongWait {
                     wait,
                     limit,
-                    dimension: rate.obeys().unwrap_or_default(),
+                    dimension: rate.law.obeys().unwrap_or_default(),
                     rate: &rate.snapshot(now()),
                     background,
                 };

@@ -1,7 +1,8 @@
 //! What a report does (rule 6).
 
-use super::super::hear::{Heard, ResetAt, Told};
+use super::super::hear::{ResetAt, Told};
 use super::super::ledger::{Ledger, MOST_TOKENS, amount, to_i64};
+use super::super::report::Observed;
 use super::ledgers::{after_all, last, of_ten_seconds, refill, report, window};
 use crate::fixed::SECOND;
 
@@ -16,7 +17,7 @@ fn tokens(count: u64) -> i64 {
 #[test]
 fn the_first_report_declares() {
     let first = of_ten_seconds(SECOND, 1, 99, 9 * SECOND);
-    assert_eq!(last(&[first]), Heard::Declared);
+    assert_eq!(last(&[first]), Some(Observed::Declared));
     let ledger = after_all(&[first]);
     assert_eq!((ledger.limit, ledger.window), (100, 10 * SECOND));
     assert_eq!(left(&ledger), (tokens(99), 1));
@@ -41,7 +42,7 @@ fn what_cannot_be_changes_nothing() {
     // Without a window and a reset nothing says when it is back.
     for wrong in [no_limit, too_much, left_too_much, report(SECOND, 1, 99)] {
         let (ledger, heard) = Ledger::default().report(&wrong);
-        assert_eq!((ledger, heard), (Ledger::default(), Heard::Wrong));
+        assert_eq!((ledger, heard), (Ledger::default(), None));
     }
 }
 
@@ -55,21 +56,33 @@ fn what_was_sent_in_a_silent_window_is_heard_of_later() {
     };
     // Some of it is not back yet.
     let (next, heard) = begun.report(&told(11 * SECOND, 15, 98));
-    assert_eq!((left(&next), heard), ((tokens(98), 15), Heard::Taken));
+    assert_eq!(
+        (left(&next), heard),
+        ((tokens(98), 15), Some(Observed::Taken))
+    );
     let again = told(11 * SECOND, 15, 99);
-    assert_eq!(next.report(&again).1, Heard::Late, "once");
+    assert_eq!(next.report(&again).1, Some(Observed::Nothing), "once");
     // A heavy one came to the service after the last one, whose report does not have it.
     let (next, heard) = begun.report(&told(11 * SECOND, 12, 8));
-    assert_eq!((left(&next), heard), ((tokens(8), 12), Heard::Taken));
+    assert_eq!(
+        (left(&next), heard),
+        ((tokens(8), 12), Some(Observed::Taken))
+    );
     let (next, _) = next.report(&told(11 * SECOND + 1, 15, 98));
     assert_eq!(left(&next), (tokens(8), 15));
     // What was sent before the last report is back.
     let before = told(11 * SECOND, 10, 8);
-    assert_eq!(begun.report(&before).1, Heard::Late);
+    assert_eq!(begun.report(&before).1, Some(Observed::Nothing));
     // After a second silent window the last send is known.
     let silent = begun.rolled(21 * SECOND, 15).expect("another one");
-    assert_eq!(silent.report(&told(21 * SECOND, 12, 8)).1, Heard::Late);
-    assert_eq!(silent.report(&told(21 * SECOND, 15, 8)).1, Heard::Taken);
+    assert_eq!(
+        silent.report(&told(21 * SECOND, 12, 8)).1,
+        Some(Observed::Nothing)
+    );
+    assert_eq!(
+        silent.report(&told(21 * SECOND, 15, 8)).1,
+        Some(Observed::Taken)
+    );
 }
 
 #[test]
@@ -77,7 +90,7 @@ fn a_send_in_flight_over_a_reset_is_no_others() {
     // This client is alone: what is missing of the new window is its own.
     let begun = window(50).rolled(10 * SECOND, 20).expect("one has begun");
     let (next, heard) = begun.report(&of_ten_seconds(10 * SECOND, 15, 99, 9 * SECOND));
-    assert_eq!((heard, next.others), (Heard::Taken, 0));
+    assert_eq!((heard, next.seen.others), (Some(Observed::Taken), 0));
 }
 
 #[test]
@@ -89,10 +102,10 @@ fn an_older_send_counts_if_it_says_less() {
             of_ten_seconds(2 * SECOND, 5, left, 8 * SECOND),
         ]
     };
-    assert_eq!(last(&reports(94)), Heard::Late);
+    assert_eq!(last(&reports(94)), Some(Observed::Nothing));
     assert_eq!(left(&after_all(&reports(95))), (tokens(94), 6));
     // Its request came to the service after the later one.
-    assert_eq!(last(&reports(93)), Heard::Taken);
+    assert_eq!(last(&reports(93)), Some(Observed::Taken));
     assert_eq!(left(&after_all(&reports(93))), (tokens(93), 6));
     // One of the window before says nothing of this one.
     let begun = window(50).rolled(10 * SECOND, 20).expect("one has begun");
@@ -124,7 +137,10 @@ fn one_that_says_more_waits_for_two_trips() {
     let later = soon + 1;
     let more = of_ten_seconds(later, 11, 60, 9 * SECOND - later);
     let (ledger, heard) = ledger.report(&more);
-    assert_eq!((heard, left(&ledger)), (Heard::Taken, (tokens(60), 11)));
+    assert_eq!(
+        (heard, left(&ledger)),
+        (Some(Observed::Taken), (tokens(60), 11))
+    );
     // A refill has had not quite two tokens back meanwhile.
     let at = |remaining| {
         let told = of_ten_seconds(soon, 11, remaining, 5 * SECOND);
@@ -148,15 +164,15 @@ fn an_answer_of_the_window_before_is_late() {
     let begun = window(50).rolled(10 * SECOND, 20).expect("one has begun");
     assert_eq!(left(&begun), (tokens(100), 20));
     let of_before = of_ten_seconds(10 * SECOND, 15, 45, 0);
-    assert_eq!(begun.report(&of_before).1, Heard::Late);
+    assert_eq!(begun.report(&of_before).1, Some(Observed::Nothing));
     // One that was sent since opens it, and so does a later reset.
     let since = of_ten_seconds(10 * SECOND, 21, 99, 9 * SECOND);
-    assert_eq!(begun.report(&since).1, Heard::Taken);
+    assert_eq!(begun.report(&since).1, Some(Observed::Taken));
     let older_of_this = of_ten_seconds(10 * SECOND, 15, 99, 9 * SECOND);
-    assert_eq!(begun.report(&older_of_this).1, Heard::Taken);
+    assert_eq!(begun.report(&older_of_this).1, Some(Observed::Taken));
     // A later reset before the known one says nothing with an older send.
     let far = of_ten_seconds(2 * SECOND, 9, 99, 60 * SECOND);
-    assert_eq!(window(50).report(&far).1, Heard::Late);
+    assert_eq!(window(50).report(&far).1, Some(Observed::Nothing));
 }
 
 /// A request is overtaken by the next one, and comes after the reset.
@@ -169,12 +185,12 @@ fn an_overtaker_that_came_before_the_reset_is_late() {
         ..of_ten_seconds(2_300_000_000, 3, 49, SECOND / 10)
     };
     let reports = [before, overtaken, next];
-    assert_eq!(last(&reports), Heard::Late);
+    assert_eq!(last(&reports), Some(Observed::Nothing));
     let ledger = after_all(&reports);
-    assert_eq!((left(&ledger), ledger.others), ((tokens(99), 2), 0));
+    assert_eq!((left(&ledger), ledger.seen.others), ((tokens(99), 2), 0));
     // A reset that is sooner by anything but a window is that of this window.
     let sooner = of_ten_seconds(2_300_000_000, 3, 49, 5 * SECOND);
-    assert_eq!(last(&[before, overtaken, sooner]), Heard::Taken);
+    assert_eq!(last(&[before, overtaken, sooner]), Some(Observed::Taken));
 }
 
 #[test]
@@ -186,7 +202,7 @@ fn another_limit_is_a_change() {
         ..of_ten_seconds(2 * SECOND, 11, 149, 7 * SECOND)
     };
     let (ledger, heard) = kept.report(&more);
-    assert_eq!(heard, Heard::Changed);
+    assert_eq!(heard, Some(Observed::Changed));
     assert_eq!((ledger.limit, ledger.kept), (200, 0));
     assert_eq!(left(&ledger), (tokens(149), 11));
     // A late one changes it as well, and no more than the new limit is left.
@@ -206,19 +222,19 @@ fn what_others_took_is_averaged_over_five_seconds() {
         ..of_ten_seconds(2 * SECOND, 14, 40, 7 * SECOND)
     };
     let mut before = window(50);
-    before.trip = 0;
+    before.seen.trip = 0;
     let (ledger, _) = before.report(&told);
     let mean = |count: i64| (count << 32) / 6;
-    assert_eq!((ledger.own, ledger.others), (mean(4), mean(6)));
+    assert_eq!((ledger.seen.own, ledger.seen.others), (mean(4), mean(6)));
     // A refill has had ten back in that time.
     let mut before = refill(50);
-    before.trip = 0;
+    before.seen.trip = 0;
     let refills = Told {
         refills: Some(true),
         ..told
     };
     let (ledger, _) = before.report(&refills);
-    assert_eq!((ledger.own, ledger.others), (mean(4), mean(16)));
+    assert_eq!((ledger.seen.own, ledger.seen.others), (mean(4), mean(16)));
 }
 
 #[test]
@@ -228,8 +244,8 @@ fn the_heaviest_of_late_is_kept() {
         ..of_ten_seconds(SECOND, 64, 36, 9 * SECOND)
     };
     let light = of_ten_seconds(2 * SECOND, 65, 35, 8 * SECOND);
-    assert_eq!(after_all(&[heavy]).heaviest, 64);
-    assert_eq!(after_all(&[heavy, light]).heaviest, 63);
+    assert_eq!(after_all(&[heavy]).seen.heaviest, 64);
+    assert_eq!(after_all(&[heavy, light]).seen.heaviest, 63);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::super::hear::{ResetAt, Told};
 use super::super::ledger::{Kind, Ledger, Source, Within};
-use super::ledgers::{after_all, of_ten_seconds, report, window};
+use super::ledgers::{after_all, hearing, of_ten_seconds, report, window};
 use crate::fixed::SECOND;
 
 const MILLI: u64 = 1_000_000;
@@ -43,9 +43,10 @@ fn a_sliding_window_that_is_told_as_one_stays_sliding() {
         (Kind::Sliding, Kind::Sliding),
         (Kind::Unknown, Kind::Window),
     ] {
-        let mut ledger = Ledger { kind, ..window(50) };
-        ledger.note_kind(&told);
-        assert_eq!(ledger.kind, expected);
+        let ledger = Ledger { kind, ..window(50) };
+        let mut hearing = hearing(&ledger, &told, None);
+        hearing.note_kind();
+        assert_eq!(hearing.next.kind, expected);
     }
 }
 
@@ -61,12 +62,12 @@ fn no_window_has_begun_unseen_if_one_has_just_begun() {
         ..window(20)
     };
     let more = report(2 * SECOND, 11, 90);
-    assert!(rough.has_risen(&more, Some(reset)));
+    assert!(hearing(&rough, &more, Some(reset)).has_risen());
     let fresh = Ledger {
         fresh: true,
         ..rough
     };
-    assert!(!fresh.has_risen(&more, Some(reset)));
+    assert!(!hearing(&fresh, &more, Some(reset)).has_risen());
 }
 
 #[test]
@@ -176,8 +177,9 @@ fn a_time_counts_by_the_clock_of_the_service() {
         ..report(SECOND, 1, 99)
     };
     let ledger = after_all(&[told]);
+    let offset = |ledger: &Ledger| ledger.clock.offset.expect("the time was told");
     assert_eq!(
-        (ledger.offset.lo, ledger.offset.hi),
+        (offset(&ledger).lo, offset(&ledger).hi),
         (999_000_000_000, 1_000_100_000_000)
     );
     assert_eq!(
@@ -194,8 +196,8 @@ fn a_time_counts_by_the_clock_of_the_service() {
     assert_eq!(
         (ledger.reset.lo, ledger.reset.hi),
         (
-            1_020 * 1_000_000_000 - ledger.offset.hi,
-            1_020 * 1_000_000_000 - ledger.offset.lo
+            1_020 * 1_000_000_000 - offset(&ledger).hi,
+            1_020 * 1_000_000_000 - offset(&ledger).lo
         )
     );
     // Without a date it says nothing.
@@ -216,6 +218,9 @@ fn a_rise_begins_a_window_whose_resets_are_told_roughly() {
     let (risen, _) = ledger.report(&told(2_400 * MILLI, 62, 99, 2));
     // It began after the last report was counted and before this one.
     assert_eq!(risen.rolled, 61);
-    assert_eq!(risen.own, ledger.own, "the time between is of two windows");
+    assert_eq!(
+        risen.seen.own, ledger.seen.own,
+        "the time between is of two windows"
+    );
     assert!(risen.reset.lo >= 3_300_000_000 && risen.reset.hi <= 4_400_000_000);
 }

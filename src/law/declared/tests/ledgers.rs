@@ -1,8 +1,9 @@
 //! Reports, refusals and ledgers that the tests share.
 
-use super::super::hear::{Heard, ResetAt, Told};
-use super::super::ledger::{Kind, Ledger, amount, to_i64};
-use super::super::report::LimitName;
+use super::super::hear::{Hearing, ResetAt, Told};
+use super::super::ledger::{Kind, Ledger, Within, amount, to_i64};
+use super::super::report::{LimitName, Observed};
+use super::super::seen::Seen;
 use super::super::throttle::Refused;
 use crate::fixed::SECOND;
 
@@ -51,12 +52,15 @@ pub(super) fn window(left: u64) -> Ledger {
         left: to_i64(amount(left)),
         position: 10,
         at: SECOND,
-        reset: super::super::ledger::Within {
+        reset: Within {
             lo: 9_000_000_000,
             hi: 9_000_000_000,
         },
-        trip: SECOND / 10,
-        heaviest: 1,
+        seen: Seen {
+            trip: SECOND / 10,
+            heaviest: 1,
+            ..Seen::default()
+        },
         heard_at: SECOND,
         ..Ledger::default()
     }
@@ -80,8 +84,18 @@ pub(super) fn refused(order: u64) -> Refused {
     }
 }
 
+/// A report that is being taken in.
+pub(super) fn hearing<'a>(last: &'a Ledger, told: &'a Told, reset: Option<Within>) -> Hearing<'a> {
+    Hearing {
+        told,
+        reset,
+        last,
+        next: *last,
+    }
+}
+
 /// What the last of these reports did.
-pub(super) fn last(reports: &[Told]) -> Heard {
+pub(super) fn last(reports: &[Told]) -> Option<Observed> {
     let (last, before) = reports.split_last().expect("there is one");
     after_all(before).report(last).1
 }

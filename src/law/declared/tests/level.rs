@@ -9,86 +9,93 @@ fn per_second(count: i64) -> i64 {
     count << 32
 }
 
+/// With so many tokens per second taken by this client and by others.
+fn taken(ledger: Ledger, own: i64, others: i64) -> Ledger {
+    let mut ledger = ledger;
+    ledger.seen.own = per_second(own);
+    ledger.seen.others = per_second(others);
+    ledger
+}
+
 /// With others who take twice as much as this client.
 fn among_others(ledger: Ledger) -> Ledger {
-    Ledger {
-        own: per_second(1),
-        others: per_second(2),
-        ..ledger
-    }
+    taken(ledger, 1, 2)
 }
 
 #[test]
 fn what_was_sent_since_the_report_is_gone() {
-    let (left, rest) = window(50).level(2 * SECOND, 15);
+    let (left, rest) = window(50).as_told(2 * SECOND, 15).level();
     assert_eq!((left, rest), (amount(45), 7 * SECOND));
     // A refill has ten a second back; it is whole when the other 45 are.
-    let (left, rest) = refill(50).level(2 * SECOND, 15);
+    let (left, rest) = refill(50).as_told(2 * SECOND, 15).level();
     assert_eq!((left, rest), (amount(55), 4_500_000_000));
     // It is full by then, and what was sent is gone from that.
-    let (left, rest) = refill(90).level(3 * SECOND, 25);
+    let (left, rest) = refill(90).as_told(3 * SECOND, 25).level();
     assert_eq!((left, rest), (amount(85), 1_500_000_000));
     // Half of a sliding window was used, and comes back as if evenly.
     let sliding = Ledger {
         kind: Kind::Sliding,
         ..window(50)
     };
-    let (left, rest) = sliding.level(2 * SECOND, 15);
+    let (left, rest) = sliding.as_told(2 * SECOND, 15).level();
     assert_eq!((left, rest), (amount(50), 625_000_000));
 }
 
 #[test]
 fn others_are_foreseen_for_a_while() {
-    let others = |ledger| Ledger {
-        others: per_second(10),
-        own: per_second(10),
-        ..ledger
-    };
+    let others = |ledger| taken(ledger, 10, 10);
     // Four trips of 100 ms, on a refill two.
-    assert_eq!(others(window(50)).level(2 * SECOND, 10).0, amount(46));
     assert_eq!(
-        others(window(50)).level(SECOND + SECOND / 5, 10).0,
+        others(window(50)).as_told(2 * SECOND, 10).level().0,
+        amount(46)
+    );
+    assert_eq!(
+        others(window(50))
+            .as_told(SECOND + SECOND / 5, 10)
+            .level()
+            .0,
         amount(48)
     );
-    assert_eq!(others(refill(50)).level(2 * SECOND, 10).0, amount(58));
+    assert_eq!(
+        others(refill(50)).as_told(2 * SECOND, 10).level().0,
+        amount(58)
+    );
     // They take no more than comes back.
-    let greedy = Ledger {
-        others: per_second(30),
-        ..others(refill(50))
-    };
-    assert_eq!(greedy.level(2 * SECOND, 10).0, amount(58));
+    let greedy = taken(refill(50), 10, 30);
+    assert_eq!(greedy.as_told(2 * SECOND, 10).level().0, amount(58));
     // Less than a tenth of its own may be its own, in flight over a reset.
-    let alone = Ledger {
-        own: per_second(101),
-        ..others(window(50))
-    };
-    assert_eq!(alone.level(2 * SECOND, 10).0, amount(50));
+    let alone = taken(window(50), 101, 10);
+    assert_eq!(alone.as_told(2 * SECOND, 10).level().0, amount(50));
 }
 
 #[test]
 fn a_request_goes_if_so_much_is_left() {
     for left in [1_u8, 5, 80, 96] {
         let (ledger, weight) = (window(left.into()), left.into());
-        assert_eq!(ledger.barred(2 * SECOND, 10, weight), None);
+        assert_eq!(ledger.standing(2 * SECOND, 10).barred(weight), None);
         let wait = Some(7 * SECOND);
-        assert_eq!(ledger.barred(2 * SECOND, 10, weight + 1), wait);
-        assert_eq!(ledger.barred(2 * SECOND, 11, weight), wait);
+        assert_eq!(ledger.standing(2 * SECOND, 10).barred(weight + 1), wait);
+        assert_eq!(ledger.standing(2 * SECOND, 11).barred(weight), wait);
     }
     let ledger = window(5);
     // A refill has a token back after a tenth of a second.
-    assert_eq!(refill(5).barred(SECOND, 10, 6), Some(SECOND / 10));
+    assert_eq!(refill(5).standing(SECOND, 10).barred(6), Some(SECOND / 10));
     let quick = Ledger {
         limit: 1 << 31,
         window: SECOND,
         ..refill(5)
     };
-    assert_eq!(quick.barred(SECOND, 10, 6), Some(1), "never at once");
-    assert_eq!(Ledger::default().barred(0, 0, u32::MAX), None);
+    assert_eq!(
+        quick.standing(SECOND, 10).barred(6),
+        Some(1),
+        "never at once"
+    );
+    assert_eq!(Ledger::default().standing(0, 0).barred(u32::MAX), None);
     let paused = Ledger {
         pause: 4 * SECOND,
         ..ledger
     };
-    assert_eq!(paused.barred(2 * SECOND, 10, 1), Some(2 * SECOND));
+    assert_eq!(paused.standing(2 * SECOND, 10).barred(1), Some(2 * SECOND));
 }
 
 #[test]
@@ -97,23 +104,33 @@ fn a_heavy_one_goes_when_nearly_all_is_left() {
     // One and another for two others are kept back, but 31/32 of the limit are
     // enough for what they hold.
     assert_eq!(ledger.kept_back(), amount(2));
-    assert_eq!(ledger.barred(SECOND, 10, 95), None);
-    assert_eq!(ledger.barred(SECOND, 10, 97), None, "nothing is kept back");
-    assert_eq!(ledger.barred(SECOND, 10, 98), Some(8 * SECOND), "more");
+    assert_eq!(ledger.standing(SECOND, 10).barred(95), None);
+    assert_eq!(
+        ledger.standing(SECOND, 10).barred(97),
+        None,
+        "nothing is kept back"
+    );
+    assert_eq!(
+        ledger.standing(SECOND, 10).barred(98),
+        Some(8 * SECOND),
+        "more"
+    );
     let less = among_others(window(96));
-    assert_eq!(less.barred(SECOND, 10, 94), None);
-    assert_eq!(less.barred(SECOND, 10, 95), Some(8 * SECOND));
+    assert_eq!(less.standing(SECOND, 10).barred(94), None);
+    assert_eq!(less.standing(SECOND, 10).barred(95), Some(8 * SECOND));
     let whole = among_others(window(100));
-    assert_eq!(whole.barred(SECOND, 10, 100), None);
-    assert_eq!(whole.barred(SECOND, 10, 101), None, "the limit has shrunk");
+    assert_eq!(whole.standing(SECOND, 10).barred(100), None);
+    assert_eq!(
+        whole.standing(SECOND, 10).barred(101),
+        None,
+        "the limit has shrunk"
+    );
 }
 
 #[test]
 fn no_more_than_a_quarter_is_kept_back() {
-    let heavy = Ledger {
-        heaviest: 20,
-        ..among_others(window(100))
-    };
+    let mut heavy = among_others(window(100));
+    heavy.seen.heaviest = 20;
     assert_eq!(heavy.kept_back(), amount(25));
     let wary = Ledger {
         kept: to_i64(amount(1_000)),
@@ -164,7 +181,7 @@ fn a_limit_is_old_after_a_window_or_ten_seconds() {
             window: window_of,
             ..window(50)
         };
-        let at = ledger.heard_at() + after;
+        let at = ledger.heard_at + after;
         assert_eq!([at, at + 1].map(|now| ledger.is_old(now)), [false, true]);
     }
 }
@@ -173,9 +190,9 @@ fn a_limit_is_old_after_a_window_or_ten_seconds() {
 fn others_are_forgotten_in_silence() {
     let once = among_others(window(50)).rolled(9 * SECOND, 10);
     let once = once.expect("one has begun");
-    assert_eq!(once.others, per_second(1));
+    assert_eq!(once.seen.others, per_second(1));
     let twice = once.rolled(19 * SECOND, 10).expect("another one has");
-    assert_eq!(twice.others, 0);
+    assert_eq!(twice.seen.others, 0);
 }
 
 #[test]
@@ -189,22 +206,22 @@ fn a_report_stops_a_client_for_an_hour() {
         },
         ..window(0)
     };
-    assert_eq!(year.barred(SECOND, 10, 1), Some(HOUR));
-    assert_eq!(year.barred(SECOND + HOUR, 10, 1), None);
+    assert_eq!(year.standing(SECOND, 10).barred(1), Some(HOUR));
+    assert_eq!(year.standing(SECOND + HOUR, 10).barred(1), None);
     // Two hours are no two requests.
     for hours in [1, 2] {
         let now = SECOND + hours * HOUR;
         let probed = year.rolled(now, 10).expect("an hour has passed");
         assert_eq!(probed.left, to_i64(amount(1)));
-        assert_eq!(probed.barred(now, 10, 1), None);
-        assert_eq!(probed.barred(now, 11, 1), Some(HOUR));
+        assert_eq!(probed.standing(now, 10).barred(1), None);
+        assert_eq!(probed.standing(now, 11).barred(1), Some(HOUR));
     }
     // What is kept back comes on top, or the heaviest could not go.
-    let wary = Ledger {
-        heaviest: 3,
+    let mut wary = Ledger {
         kept: to_i64(amount(2)),
         ..year
     };
+    wary.seen.heaviest = 3;
     let probed = wary.rolled(SECOND + HOUR, 10).expect("an hour has passed");
     assert_eq!(probed.left, to_i64(amount(5)));
 }
@@ -212,14 +229,14 @@ fn a_report_stops_a_client_for_an_hour() {
 #[test]
 fn the_edge_is_where_the_bar_falls() {
     for left in [1, 5, 80, 100] {
-        assert_eq!(window(left).edge(2 * SECOND, 10), 10 + left);
+        assert_eq!(window(left).standing(2 * SECOND, 10).edge(), 10 + left);
     }
-    assert_eq!(among_others(window(5)).edge(2 * SECOND, 10), 12);
+    assert_eq!(among_others(window(5)).standing(2 * SECOND, 10).edge(), 12);
     // At the report the four trips in which others are foreseen are yet to come: 0.8 tokens.
-    assert_eq!(among_others(window(5)).edge(SECOND, 10), 12);
+    assert_eq!(among_others(window(5)).standing(SECOND, 10).edge(), 12);
     let paused = Ledger {
         pause: 3 * SECOND,
         ..window(5)
     };
-    assert_eq!(paused.edge(2 * SECOND, 10), 10);
+    assert_eq!(paused.standing(2 * SECOND, 10).edge(), 10);
 }

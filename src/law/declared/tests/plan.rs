@@ -3,6 +3,7 @@
 use super::super::Spend;
 use super::super::ledger::{Ledger, Within, amount, to_i64};
 use super::super::plan::Plan;
+use super::super::seen::Seen;
 use super::ledgers::{refill, window};
 use crate::fixed::{Rate, SECOND};
 
@@ -10,8 +11,25 @@ fn rate(tokens: u64, nanos: u64) -> Rate {
     Rate::from_raw((u128::from(tokens) << 64) / u128::from(nanos))
 }
 
-fn plan(ledger: &Ledger, now: u64, sent: u64) -> Plan {
-    ledger.plan(Spend::Even, now, sent, 0)
+/// The rate, and until when nothing may go.
+type Pace = (Rate, Option<u64>);
+
+fn of(plan: Plan) -> Pace {
+    (plan.rate, plan.until)
+}
+
+fn plan(ledger: &Ledger, now: u64, sent: u64) -> Pace {
+    of(ledger.plan(Spend::Even, now, sent, 0))
+}
+
+/// With fifteen others who take as much as this client.
+fn shared_by_sixteen(ledger: Ledger) -> Ledger {
+    let seen = Seen {
+        own: 1 << 32,
+        others: 15 << 32,
+        ..Seen::default()
+    };
+    Ledger { seen, ..ledger }
 }
 
 #[test]
@@ -19,37 +37,32 @@ fn what_is_left_is_spread_to_the_end() {
     // 50 in 7 s.
     let ledger = window(50);
     let even = rate(50, 7 * SECOND);
-    assert_eq!(plan(&ledger, 2 * SECOND, 10), Plan::Rate(even));
+    assert_eq!(plan(&ledger, 2 * SECOND, 10), (even, None));
     let fast = ledger.plan(Spend::Fast, 2 * SECOND, 10, 0);
-    assert_eq!(fast, Plan::Rate(rate(50, SECOND)));
+    assert_eq!(of(fast), (rate(50, SECOND), None));
     // A refill has no end: 60 until it is whole.
     let even = rate(60, 4 * SECOND);
-    assert_eq!(plan(&refill(50), 2 * SECOND, 10), Plan::Rate(even));
+    assert_eq!(plan(&refill(50), 2 * SECOND, 10), (even, None));
 }
 
 #[test]
 fn what_is_promised_is_planned_already() {
     let less = window(50).plan(Spend::Even, 2 * SECOND, 10, amount(10));
     let even = rate(40, 7 * SECOND);
-    assert_eq!(less, Plan::Rate(even));
+    assert_eq!(of(less), (even, None));
 }
 
 #[test]
 fn clients_take_their_part_to_the_power_of_three_quarters() {
     // A sixteenth: an eighth of the rate.
-    let shared = Ledger {
-        own: 1 << 32,
-        others: 15 << 32,
-        trip: 0,
-        heaviest: 0,
-        ..window(50)
-    };
+    let shared = shared_by_sixteen(window(50));
     let part = rate(50, 8 * 7 * SECOND);
-    assert_eq!(plan(&shared, 2 * SECOND, 10), Plan::Rate(part));
+    assert_eq!(plan(&shared, 2 * SECOND, 10), (part, None));
     // One that has taken nothing yet begins at a quarter.
-    let new = Ledger { own: 0, ..shared };
+    let mut new = shared;
+    new.seen.own = 0;
     let part = rate(50, 4 * 7 * SECOND);
-    assert_eq!(plan(&new, 2 * SECOND, 10), Plan::Rate(part));
+    assert_eq!(plan(&new, 2 * SECOND, 10), (part, None));
 }
 
 #[test]
@@ -58,41 +71,25 @@ fn beside_another_limit_no_more_goes_than_a_part_of_the_limit() {
         contradicted: 3 * SECOND,
         ..window(90)
     };
-    assert_eq!(
-        plan(&alone, 2 * SECOND, 10),
-        Plan::Rate(rate(100, 10 * SECOND))
-    );
-    assert_eq!(
-        plan(&alone, 3 * SECOND, 10),
-        Plan::Rate(rate(90, 6 * SECOND))
-    );
+    assert_eq!(plan(&alone, 2 * SECOND, 10), (rate(100, 10 * SECOND), None));
+    assert_eq!(plan(&alone, 3 * SECOND, 10), (rate(90, 6 * SECOND), None));
     // Of a sixteenth seven eighths, and an eighth of an eighth: 9 of 128.
-    let shared = Ledger {
-        own: 1 << 32,
-        others: 15 << 32,
-        trip: 0,
-        heaviest: 0,
-        ..alone
-    };
+    let shared = shared_by_sixteen(alone);
     let part = rate(900, 1_280 * SECOND);
-    assert_eq!(plan(&shared, 2 * SECOND, 10), Plan::Rate(part));
+    assert_eq!(plan(&shared, 2 * SECOND, 10), (part, None));
 }
 
 #[test]
 fn an_empty_window_waits_for_the_next() {
-    let Plan::Wait { until, then } = plan(&window(0), 2 * SECOND, 10) else {
-        panic!("nothing is left");
-    };
-    assert_eq!((until, then), (9 * SECOND, rate(100, 10 * SECOND)));
-    let Plan::Wait { until, then } = plan(&refill(0), SECOND, 10) else {
-        panic!("nothing is left");
-    };
-    assert_eq!((until, then), (SECOND + SECOND / 10, rate(1, 10 * SECOND)));
+    let wait = plan(&window(0), 2 * SECOND, 10);
+    assert_eq!(wait, (rate(100, 10 * SECOND), Some(9 * SECOND)));
+    let wait = plan(&refill(0), SECOND, 10);
+    assert_eq!(wait, (rate(1, 10 * SECOND), Some(SECOND + SECOND / 10)));
 }
 
 #[test]
 fn no_more_than_the_even_rate_where_little_is_known() {
-    let even = Plan::Rate(rate(100, 10 * SECOND));
+    let even = (rate(100, 10 * SECOND), None);
     let first = Ledger {
         first: true,
         ..window(99)
@@ -108,7 +105,7 @@ fn no_more_than_the_even_rate_where_little_is_known() {
         ..window(90)
     };
     let less = rate(100, 10 * SECOND).scaled(15, 16);
-    assert_eq!(plan(&blind, 2 * SECOND, 10), Plan::Rate(less));
+    assert_eq!(plan(&blind, 2 * SECOND, 10), (less, None));
 }
 
 #[test]
@@ -119,7 +116,7 @@ fn a_pause_is_waited_for() {
     };
     let then = rate(50, 5 * SECOND);
     let until = 4 * SECOND;
-    assert_eq!(plan(&paused, 2 * SECOND, 10), Plan::Wait { until, then });
+    assert_eq!(plan(&paused, 2 * SECOND, 10), (then, Some(until)));
     assert_eq!(paused.resumed_at(4 * SECOND, then), 4 * SECOND);
     assert_eq!(paused.resumed_at(5 * SECOND, then), 4 * SECOND);
     assert_eq!(window(50).resumed_at(5 * SECOND, then), 5 * SECOND);
@@ -138,10 +135,8 @@ fn the_first_token_of_a_window_may_be_missing() {
     assert!(!begun.lacks_first(half, one));
     assert!(begun.lacks_first(half + 1, one));
     // Where others may take it, or the window is not new, it is not missed.
-    let shared = Ledger {
-        others: 1 << 32,
-        ..begun
-    };
+    let mut shared = begun;
+    shared.seen.others = 1 << 32;
     assert!(!shared.lacks_first(9 * SECOND, one));
     assert!(!window(50).lacks_first(9 * SECOND, one));
     // One that is alone has a whole token at the beginning, whatever the limit is.
@@ -164,24 +159,38 @@ fn a_declared_rate_is_never_none() {
         ..window(1)
     };
     let slowest = Rate::from_bits(1 << 15);
-    assert_eq!(plan(&year, 2 * SECOND, 10), Plan::Rate(slowest));
+    assert_eq!(plan(&year, 2 * SECOND, 10), (slowest, None));
     // One that asks after an hour without a report goes at once.
     let hour = 3_600 * SECOND;
-    assert_eq!(plan(&year, SECOND + hour - 1, 10), Plan::Rate(slowest));
+    assert_eq!(plan(&year, SECOND + hour - 1, 10), (slowest, None));
     let second = Rate::from_bits(u64::MAX / SECOND);
-    assert_eq!(plan(&year, SECOND + hour, 10), Plan::Rate(second));
+    assert_eq!(plan(&year, SECOND + hour, 10), (second, None));
 }
 
 #[test]
 fn of_two_plans_the_stricter_holds() {
     let (slow, fast) = (rate(1, SECOND), rate(2, SECOND));
-    let wait = |until, then| Plan::Wait { until, then };
-    let rates = Plan::Rate(slow).stricter(Plan::Rate(fast));
-    assert_eq!(rates, Plan::Rate(slow));
-    assert_eq!(wait(5, fast).stricter(wait(7, slow)), wait(7, slow));
-    assert_eq!(wait(7, fast).stricter(wait(5, slow)), wait(7, slow));
-    assert_eq!(wait(5, fast).stricter(Plan::Rate(slow)), wait(5, fast));
-    assert_eq!(Plan::Rate(slow).stricter(wait(5, fast)), wait(5, fast));
-    assert_eq!(Plan::Rate(fast).at_most(slow), Plan::Rate(slow));
-    assert_eq!(wait(5, fast).at_most(slow), wait(5, slow));
+    let of = |rate, until, one_more| Plan {
+        rate,
+        until,
+        one_more,
+    };
+    let stricter = |one: Plan, two: Plan| one.stricter(two);
+    let (rates, wait) = (of(slow, None, 1), of(fast, Some(5), 2));
+    assert_eq!(stricter(rates, of(fast, None, 2)), of(slow, None, 2));
+    for (one, two) in [(fast, slow), (slow, fast)] {
+        let later = stricter(of(one, Some(5), 2), of(two, Some(7), 1));
+        assert_eq!(later, of(slow, Some(7), 2));
+    }
+    assert_eq!([stricter(wait, rates), stricter(rates, wait)], [wait; 2]);
+    let token = slow.nanos_per_token();
+    assert_eq!(wait.at_most(slow), of(slow, Some(5), token));
+    assert_eq!(
+        of(fast, None, 9 * SECOND).at_most(slow),
+        of(slow, None, 9 * SECOND)
+    );
+    assert_eq!(
+        [wait, rates].map(|plan| plan.rate_now()),
+        [Rate::LEAST, slow]
+    );
 }

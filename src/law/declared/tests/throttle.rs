@@ -67,10 +67,13 @@ fn if_more_than_a_quarter_was_left_there_is_another_limit() {
 
 #[test]
 fn a_heavy_request_is_refused_though_something_is_left() {
-    let heaviest = |heaviest| Ledger {
-        limit: 8,
-        heaviest,
-        ..told(4)
+    let heaviest = |heaviest| {
+        let mut ledger = Ledger {
+            limit: 8,
+            ..told(4)
+        };
+        ledger.seen.heaviest = heaviest;
+        ledger
     };
     assert!(!heaviest(5).throttle(&refused(10)).1);
     assert!(heaviest(4).throttle(&refused(10)).1);
