@@ -5,7 +5,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 # How high the files stand on each other: with `--floors` the script says that alone.
-floors() { python3 ci/floors.py src:12:0 src/atomic:4:0 src/atomic/counter:3:0 src/atomic/send_rate:6:0 src/strategy:12:0; }
+floors() { python3 ci/floors.py src:8:0 src/atomic:4:0 src/atomic/counter:3:0 src/atomic/send_rate:6:0 src/strategy:8:0; }
 [[ "${1-}" != --floors ]] || { floors; exit; }
 
 status=0
@@ -46,7 +46,7 @@ mapfile -t not_atomic < <(outside src/atomic/)
 mapfile -t not_sync < <(outside 'src/atomic/(sync|mocked).rs')
 mapfile -t not_clock < <(outside src/clock.rs)
 mapfile -t not_float < <(outside src/atomic/send_rate/snapshot.rs)
-mapfile -t values < <(within 'src/(time|fixed|bits|line|backoff)\.rs|src/law/')
+mapfile -t values < <(within 'src/(time|fixed|bits|line|backoff|headers)\.rs|src/(law|headers)/')
 mapfile -t words < <(within src/atomic/)
 refuse "atomics belong in src/atomic" '\bOrdering::(Relaxed|Acquire|Release|AcqRel|SeqCst)\b|\bAtomic[A-Z]\w*|\bsync::atomic\b|\bfence\(' "${not_atomic[@]}"
 refuse "the atomic types come from src/atomic/sync.rs" '\b(core|std|loom)::sync::atomic|\bportable_atomic\b' "${not_sync[@]}"
@@ -54,7 +54,7 @@ refuse "clocks are read in src/clock.rs" '\bInstant\b|\bSystemTime\b|\bquanta::'
 refuse "floats belong in src/atomic/send_rate/snapshot.rs" '\bf(32|64)\b' "${not_float[@]}"
 refuse "no locks" '\b(Mutex|RwLock|Condvar)\b' "${not_sync[@]}" # there, in the mock of a word that loom lacks
 # The layers of src/guide/architecture.md, from the top. Backoffs are values that ask for a random number.
-edges='scope|config|headers|classify|operation|snapshot'
+edges='scope|config|classify|operation'
 upper="clock|random|wait|set|strategy|$edges"
 mapfile -t strategies < <(within src/strategy/)
 mapfile -t waits < <(within 'src/(wait|set)/')
@@ -80,8 +80,15 @@ done < <(grep -rhoE "\`($(basename -as .rs loom-tests/src/*.rs | paste -sd '|'))
 mapfile -t core < <(within src/atomic/ | grep -vE 'tests(\.rs|/)|/(modelled|mocked|stall)\.rs')
 lines="$(code "${core[@]}" | wc -l)"
 printf 'src/atomic: %d lines of code in %d files\n' "$lines" "${#core[@]}"
-((lines <= 6140)) || complain "src/atomic has $lines lines of code, more than 6,140"
-((${#core[@]} <= 34)) || complain "src/atomic has ${#core[@]} files, more than 34"
+((lines <= 6240)) || complain "src/atomic has $lines lines of code, more than 6,240"
+((${#core[@]} <= 36)) || complain "src/atomic has ${#core[@]} files, more than 36"
+
+# Above the laws and the words no file is long.
+mapfile -t above < <(outside 'src/(atomic|law)/' | grep -vE 'tests(\.rs|/)')
+for file in "${above[@]}"; do
+    lines="$(code "$file" | wc -l)"
+    ((lines <= 400)) || complain "$file has $lines lines of code, more than 400"
+done
 
 floors || status=1
 exit "$status"

@@ -114,7 +114,7 @@ run() {
             ;;
         edges)
             plant 0
-            judge http config seen strategies -- --file 'src/{backoff,clock,headers,permit,random,snapshot}.rs' \
+            judge http config seen strategies -- --file 'src/{backoff,clock,headers,permit,print,random}.rs' \
                 --file 'src/{classify,config}/**' "$@"
             ;;
         strategy)

@@ -33,16 +33,16 @@ D5 $declared s/if stuck > 0 \\&\\& /if stuck > u64::MAX - 1 \\&\\& /
 D6 $declared s/Some\\(capacity\\) if weight > capacity =>/Some(capacity) if weight > capacity \\&\\& capacity == 0 =>/
 D13 $declared s/\\(true, false, Ok\\(more\\)\\) = \\(permit\\.is_ordered\\(\\), is_counted, /(true, _, Ok(more)) = (permit.is_ordered(), is_counted, /
 D19 src/law/declared/ledger.rs s/if now < over \\{\\n(\\s*)return self\\.probed/if now < over || !resets {\\n\$1return self.probed/
-D21 src/atomic/send_rate/reserve.rs s/engaged\\.make_room\\(weight\\);//g
+D21 src/atomic/send_rate/ask.rs s/engaged\\.line\\(\\)\\.make_room\\(weight\\);//g
 K1 src/strategy/adaptive/admit.rs s/drought\\.resumed\\(now, longest\\);//
-K4 src/atomic/send_rate/record.rs s/(fn record_unanswered.*?)self\\.meter\\.count\\(permit\\.weight\\(\\)\\);/\$1/s
+K4 src/atomic/send_rate/record.rs s/if outcome != Outcome::Unknown \\{/if outcome == Outcome::Unknown { return Recorded::Counted; }\\n        {/
 K7 src/set/guard.rs s/if wait\\.is_some\\(\\) \\&\\& \\(is_early/if ahead > LEAST || (is_early/
 K8 src/strategy/adaptive.rs s/(fn record_cancelled.*?)self\\.engine\\.give_back\\(\\&mut token\\);/\$1let _ = \\&mut token;/s
 Q1 src/strategy/engine.rs s/Weighed::Counts if attempt >= max/Weighed::Counts if attempt > max/
 Q2 src/strategy/engine.rs s/Some\\(permit\\) => self\\.add\\(permit\\.cost\\(\\)\\),/Some(_) => self.credit(),/
 Q3 src/operation/attempts.rs s/\\(wait >= left\\)\\.then_some/(wait > left \\&\\& left.is_zero()).then_some/
 Q3 src/operation/attempts.rs s/until\\.min\\(by\\)/until.max(by)/
-Q4 src/strategy/turn.rs s/Err\\(rest\\) if rest\\.check\\(place\\.deadline\\(\\)\\)\\.is_ok\\(\\) =>/Err(rest) =>/
+Q4 src/strategy/turn.rs s/Err\\(too_late\\) => too_late\\.into\\(\\)/Err(_) => rest.into()/
 Q5 src/atomic/send_rate/lease.rs s/self\\.last\\.store\\(cursor\\.to_bits\\(\\), Relaxed\\);\\n\\s*self\\.count\\(cursor\\);//
 PATCHES
 }

@@ -1,7 +1,5 @@
 //! Fields of a 128-bit word.
 
-use crate::fixed::Rate;
-
 /// The bits of a time in a word: nanoseconds since the limiter's start, 146 years of them.
 pub(crate) const TIME_BITS: u32 = 62;
 
@@ -62,11 +60,6 @@ impl Field {
     pub(crate) const fn next(self, word: u128) -> u64 {
         self.wrapped(self.get(word).wrapping_add(1))
     }
-
-    /// Returns the rate in the field, which is [`Rate::BITS`] wide.
-    pub(crate) const fn rate(self, word: u128) -> Rate {
-        Rate::from_bits(self.get(word))
-    }
 }
 
 #[cfg(test)]
@@ -93,7 +86,5 @@ mod tests {
         );
         assert_eq!((low.wrapped(8), low.wrapped(15)), (0, 7));
         assert_eq!(LAST_TIME, Field::lowest(TIME_BITS).wrapped(u64::MAX));
-        let rate = Field::lowest(3).above(Rate::BITS);
-        assert_eq!(rate.rate(rate.put(Rate::MAX.to_bits()) | 0b111), Rate::MAX);
     }
 }

@@ -1,15 +1,30 @@
 //! Headers about time and attempts: when to come back, how old a response is, which attempt this
 //! is.
 
-mod attempt;
 mod status_details;
 pub(crate) mod time;
 
 use core::time::Duration;
 
-pub use attempt::AttemptHeader;
-
-use crate::RetryAfter;
+/// The service's hint about when to retry.
+///
+/// A hint changes the delay of a retry. It does not make a failure retryable, nor lift a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RetryAfter {
+    /// A hint that the backoff bounds: the header `x-amz-retry-after`, in milliseconds. In
+    /// generation 2.1 the delay is at least the backoff and at most 5 s more. In 2.0 the hint
+    /// replaces the backoff, up to the longest. [`parse_amz`](Self::parse_amz) reads it.
+    Clamped(Duration),
+    /// A hint that the delay never falls below: the header `Retry-After`, in seconds or as a date
+    /// (RFC 9110, 10.2.3).
+    ///
+    /// The delay is the hint plus the backoff with its jitter. A service gives the same hint to all
+    /// requests that it refuses at one instant; the jitter spreads their retries after it.
+    /// [`RetryToken::with_max_retry_after`](crate::RetryToken::with_max_retry_after) bounds the
+    /// hint. [`parse_http`](Self::parse_http) reads it.
+    AtLeast(Duration),
+}
 
 impl RetryAfter {
     /// Reads the value of the header `x-amz-retry-after`: milliseconds in digits, `u64::MAX` at
@@ -72,6 +87,37 @@ impl RetryAfter {
         let when = time::when(value.as_ref(), time::SECOND)?;
         Some(Self::AtLeast(when.from(now)))
     }
+}
+
+/// A header that tells the service which attempt of a request it gets.
+///
+/// Services and proxies count retries by it. Nothing sends one unless it is asked to: the adapters
+/// for HTTP have `tell_attempts`. A loop inside of an
+/// [outer attempt](crate::operation::OuterAttempt) tells the number of that one, or nothing if the
+/// number is not known.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::{Failure, RetryStrategyExt, Standard, headers::AttemptHeader};
+///
+/// let mut values = Vec::new();
+/// let _stopped = Standard::new().run(|attempt| {
+///     values.push(AttemptHeader::EnvoyAttemptCount.value(&attempt).unwrap());
+///     Err::<(), _>(Failure::transient())
+/// });
+/// assert_eq!(values, ["1", "2", "3"]);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AttemptHeader {
+    /// `grpc-previous-rpc-attempts`: the attempts before this one. The first attempt has none
+    /// ("gRPC Retry Design", A6).
+    GrpcPreviousRpcAttempts,
+    /// `x-envoy-attempt-count`: 1 for the first attempt (Envoy, "HTTP header manipulation").
+    EnvoyAttemptCount,
+    /// `amz-sdk-request`: `attempt=1; max=3`. The SDKs of AWS send it themselves.
+    AmzSdkRequest,
 }
 
 /// Reads the value of the header `Age`: how long ago the response was made or checked by its

@@ -137,12 +137,12 @@ mod line;
 pub mod operation;
 mod padded;
 mod permit;
+mod print;
 #[cfg(feature = "std")]
 mod random;
 #[cfg(feature = "scopes")]
 pub mod scope;
 pub mod set;
-pub mod snapshot;
 #[cfg(feature = "std")]
 pub mod strategy;
 #[cfg(feature = "serde")]
@@ -163,17 +163,18 @@ pub use clock::TokioClock;
 #[cfg(feature = "std")]
 pub use clock::{Clock, MonotonicClock};
 #[cfg(feature = "std")]
+pub use headers::RetryAfter;
+pub use law::outcome::{ControlLaw, Outcome};
+#[cfg(feature = "std")]
 pub use operation::{builder::Operation, ext::RetryStrategyExt};
-pub use permit::{AcquireError, Class, ControlLaw, Outcome, QuotaPermit, SendPermit, WeightError};
+pub use permit::{AcquireError, Class, QuotaPermit, SendPermit, WeightError};
 #[cfg(feature = "scopes")]
 pub use scope::scopes::Scopes;
 pub use set::SendSet;
 #[cfg(feature = "std")]
 pub use strategy::{
     adaptive::Adaptive,
-    failure::Failure,
-    idempotency::Idempotency,
-    info::{Execution, Fault, RetryAfter, RetryInfo, RetrySafety},
+    failure::{Execution, Failure, Fault, Idempotency, RetryInfo, RetrySafety},
     legacy::Legacy,
     retry_strategy::RetryStrategy,
     standard::Standard,
@@ -182,6 +183,17 @@ pub use strategy::{
 pub use time::Timestamp;
 #[cfg(feature = "std")]
 pub use wait::limiter::SendLimiter;
+
+/// States at one moment, for diagnostics and metrics.
+///
+/// [`SendRateSnapshot`] stands at the root, beside its bucket.
+pub mod snapshot {
+    pub use crate::atomic::{BackgroundSnapshot, DeclaredLimit, RetryQuotaSnapshot};
+    #[cfg(feature = "scopes")]
+    pub use crate::scope::scopes::ScopesSnapshot;
+    #[cfg(feature = "std")]
+    pub use crate::strategy::snapshot::{StrategyCounts, StrategySnapshot};
+}
 
 #[cfg(all(doctest, feature = "tokio"))]
 #[doc = include_str!("../README.md")]

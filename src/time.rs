@@ -6,7 +6,7 @@ use core::{fmt, time::Duration};
 /// half an hour. At the lowest rate of a law a bucket of one token is full within 17 minutes, so that
 /// all that was used is idle within an hour.
 #[cfg(feature = "std")]
-pub(crate) const LONG_UNUSED: u64 = 1_800 * crate::fixed::SECOND;
+pub(crate) const LONG_UNUSED: u64 = 1_800_000_000_000;
 
 /// An instant, in nanoseconds since an origin of the caller's choosing.
 ///

@@ -21,7 +21,7 @@ pub(crate) mod sync;
 pub(crate) mod usage;
 
 pub use retry_quota::{RetryQuota, RetryQuotaSnapshot};
-pub(crate) use send_rate::PlaceGuard;
 pub use send_rate::{
     Background, BackgroundSnapshot, DeclaredLimit, Reservation, SendRate, SendRateSnapshot,
 };
+pub(crate) use send_rate::{Meter, PlaceGuard};

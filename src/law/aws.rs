@@ -118,7 +118,7 @@ impl Reading {
     }
 
     const fn measured(self) -> Rate {
-        Self::MEASURED.rate(self.0)
+        Rate::from_bits(Self::MEASURED.get(self.0))
     }
 
     const fn window(self) -> u64 {

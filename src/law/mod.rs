@@ -14,13 +14,14 @@ pub(crate) mod aimd;
 pub(crate) mod aws;
 pub(crate) mod cubic;
 pub(crate) mod declared;
+pub(crate) mod outcome;
 pub(crate) mod paced;
 mod state;
 
-pub use crate::permit::Recorded;
 pub use declared::{
     DeclaredSettings, Dimension, LimitName, LimitReport, LimitReports, Observed, Reset, Spend,
 };
+pub use outcome::Recorded;
 pub use paced::{LearnedRate, PacedSettings, PacedSettingsBuilder, PacedSettingsError};
 
 pub(crate) use declared::Ledger;

@@ -81,7 +81,7 @@ impl Head {
 
     /// Returns the rate; zero before the first change.
     pub(crate) const fn rate(self) -> Rate {
-        Self::RATE.rate(self.0)
+        Rate::from_bits(Self::RATE.get(self.0))
     }
 
     /// Returns the lowest bit of the version of the law's state that the rate follows from.

@@ -170,36 +170,40 @@ impl Reports<'_> {
     }
 }
 
-/// An attempt that failed: its error, and why there is no further attempt, if there is none.
-pub(super) type Failed<E> = (E, Option<Stop>);
+/// An attempt that failed: its error, unless the attempt was cut off, and the stop, unless another
+/// attempt follows.
+pub(super) type Failed<E> = (Option<E>, Option<Stop>);
 
 impl<S: RetryStrategy> Attempts<S> {
-    /// Records the answer to the attempt under way.
+    /// Records the answer to the attempt under way, or that there is none because its time was up.
     pub(super) fn answered<A: Answers, T, E>(
         &mut self,
-        answer: A::Output<T, E>,
+        answer: Option<A::Output<T, E>>,
         classify: impl Fn(&E) -> Failure,
         clock: &dyn Clock,
     ) -> Result<T, Failed<E>> {
-        match A::reported(answer) {
-            Ok(reported) => {
+        match answer.map(A::reported) {
+            Some(Ok(reported)) => {
                 let _once = self.succeeded(reported.reports(clock));
                 Ok(reported.value)
             }
-            Err(reported) => {
+            Some(Err(reported)) => {
                 let mut failure = classify(&reported.value);
                 if let Some(hint) = reported.hint() {
                     failure = failure.with_retry_after(hint);
                 }
                 let stop = self.stopped_by(&failure, reported.reports(clock));
-                Err((reported.value, stop))
+                Err((Some(reported.value), stop))
             }
+            None => Err((
+                None,
+                self.stopped_by(&Failure::timeout(), Reports::at(clock)),
+            )),
         }
     }
 
-    /// Records a failure of the attempt under way, and returns why there is no further attempt, if
-    /// there is none.
-    pub(super) fn stopped_by(&mut self, failure: &Failure, reports: Reports<'_>) -> Option<Stop> {
+    /// Records a failure of the attempt under way. Returns the stop, unless another attempt follows.
+    fn stopped_by(&mut self, failure: &Failure, reports: Reports<'_>) -> Option<Stop> {
         match self.failed(failure, reports) {
             Ok(Verdict::Stop(stop)) => Some(stop),
             Ok(Verdict::Again(_)) | Err(_) => None,

@@ -1,8 +1,10 @@
 //! What an operation knows of the attempt that it is to make.
 
+use alloc::string::{String, ToString};
 use core::{fmt, time::Duration};
 
 use super::OuterAttempt;
+use crate::headers::AttemptHeader;
 
 /// One attempt of an operation.
 ///
@@ -61,6 +63,50 @@ impl fmt::Display for Attempt {
         match self.max {
             Some(max) => write!(f, "; max={max}"),
             None => Ok(()),
+        }
+    }
+}
+
+impl AttemptHeader {
+    /// Returns the header's name, in lower case.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::GrpcPreviousRpcAttempts => "grpc-previous-rpc-attempts",
+            Self::EnvoyAttemptCount => "x-envoy-attempt-count",
+            Self::AmzSdkRequest => "amz-sdk-request",
+        }
+    }
+
+    /// Returns its value for `attempt`, or `None` if there is nothing to tell.
+    #[must_use]
+    pub fn value(self, attempt: &Attempt) -> Option<String> {
+        let (number, max) = match attempt.outer {
+            Some(outer) => (outer.number()?, outer.max()),
+            None => (attempt.number, attempt.max),
+        };
+        match self {
+            Self::GrpcPreviousRpcAttempts if number <= 1 => None,
+            Self::GrpcPreviousRpcAttempts => Some(number.saturating_sub(1).to_string()),
+            Self::EnvoyAttemptCount => Some(number.to_string()),
+            Self::AmzSdkRequest => Some(
+                Attempt {
+                    number,
+                    max,
+                    ..*attempt
+                }
+                .to_string(),
+            ),
+        }
+    }
+
+    /// Puts it into the headers of the request of `attempt`, in place of what stands there. Where
+    /// there is nothing to tell the headers stay as they are.
+    #[cfg(feature = "http")]
+    pub fn tell(self, attempt: &Attempt, headers: &mut http::HeaderMap) {
+        let value = self.value(attempt).map(http::HeaderValue::try_from);
+        if let Some(Ok(value)) = value {
+            headers.insert(self.name(), value);
         }
     }
 }

@@ -32,19 +32,27 @@ impl<S: RetryStrategy, Z: ThreadSleep, A: Answers> Operation<'_, S, Z, A> {
     pub fn run_with<T, E>(
         self,
         classify: impl Fn(&E) -> Failure,
-        op: impl FnMut(Attempt) -> A::Output<T, E>,
+        mut op: impl FnMut(Attempt) -> A::Output<T, E>,
     ) -> Result<T, RunError<E>> {
-        let Self {
-            strategy,
-            scope,
-            bounds,
-            clock,
-            mut sleep,
-            ..
-        } = self;
-        let clock = clock.unwrap_or(strategy.clock());
-        let attempts = Attempts::start(&strategy, scope, bounds, Some(clock));
-        run::<A, _, _, _>(attempts, clock, &mut sleep, classify, op)
+        let clock = self.clock.unwrap_or(self.strategy.clock());
+        let mut attempts = Attempts::start(&self.strategy, self.scope, self.bounds, Some(clock));
+        let (mut sleep, mut last) = (self.sleep, None);
+        loop {
+            let attempt = match attempts.wait_by(clock, &mut sleep) {
+                Ok(attempt) => attempt,
+                Err(stop) => return Err(RunError::new(last, stop)),
+            };
+            let answer = Some(within(attempts.outer(), || op(attempt)));
+            let (error, stop) = match attempts.answered::<A, _, _>(answer, &classify, clock) {
+                Ok(value) => return Ok(value),
+                Err(failed) => failed,
+            };
+            last = error;
+            if let Some(stop) = stop {
+                sleep.sleep(stop.delay());
+                return Err(RunError::new(last, stop));
+            }
+        }
     }
 }
 
@@ -115,32 +123,6 @@ impl<S: RetryStrategy> Attempts<S> {
             } else {
                 pause.rest_in_line(rest, &mut waker);
             }
-        }
-    }
-}
-
-fn run<A: Answers, S: RetryStrategy, T, E>(
-    mut attempts: Attempts<S>,
-    clock: &dyn Clock,
-    pause: &mut impl ThreadSleep,
-    classify: impl Fn(&E) -> Failure,
-    mut op: impl FnMut(Attempt) -> A::Output<T, E>,
-) -> Result<T, RunError<E>> {
-    let mut last = None;
-    loop {
-        let attempt = match attempts.wait_by(clock, pause) {
-            Ok(attempt) => attempt,
-            Err(stop) => return Err(RunError::new(last, stop)),
-        };
-        let answer = within(attempts.outer(), || op(attempt));
-        let (error, stop) = match attempts.answered::<A, _, _>(answer, &classify, clock) {
-            Ok(value) => return Ok(value),
-            Err(failed) => failed,
-        };
-        last = Some(error);
-        if let Some(stop) = stop {
-            pause.sleep(stop.delay());
-            return Err(RunError::new(last, stop));
         }
     }
 }

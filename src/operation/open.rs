@@ -77,7 +77,7 @@ impl<S: RetryStrategy> Open<S> {
             return;
         };
         // An operation that is dropped has no clock but the strategy's.
-        if spent.is_own() || reports.has_clock() {
+        if spent.is_own || reports.clock.is_some() {
             spent.pass(reports.clock(own).now());
             spent.show(|kind| self.tell(&self.who(), kind));
         }

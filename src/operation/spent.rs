@@ -39,7 +39,7 @@ pub(super) struct Spent {
     attempts: u32,
     doing: Doing,
     /// Whether it is timed by the strategy's own clock.
-    is_own: bool,
+    pub(super) is_own: bool,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -71,11 +71,6 @@ impl Spent {
             doing: Doing::Sending,
             is_own: ptr::addr_eq(clock, own),
         }
-    }
-
-    /// Returns `true` if it is timed by the strategy's own clock.
-    pub(super) const fn is_own(&self) -> bool {
-        self.is_own
     }
 
     /// Accounts for the time until `now`.

@@ -5,7 +5,7 @@ use core::future::Future;
 use super::{
     Answers, Attempt, Attempts, RunError, Waiter, builder::Operation, within, within_async,
 };
-use crate::{Failure, RetryInfo, RetryStrategy, strategy::Reports, wait::Sleep};
+use crate::{Failure, RetryInfo, RetryStrategy, wait::Sleep};
 
 impl<S: RetryStrategy, Z: Sleep, A: Answers> Operation<'_, S, Z, A> {
     /// Runs `op` until it succeeds or the strategy stops it.
@@ -49,16 +49,10 @@ impl<S: RetryStrategy, Z: Sleep, A: Answers> Operation<'_, S, Z, A> {
             };
             let outer = attempts.outer();
             let work = within_async(outer, within(outer, || op(attempt)));
-            let sent = waiter.cut_off(attempt.time_limit(), work).await;
-            let (error, stop) = match sent {
-                Some(answer) => match attempts.answered::<A, _, _>(answer, &classify, clock) {
-                    Ok(value) => return Ok(value),
-                    Err((error, stop)) => (Some(error), stop),
-                },
-                None => (
-                    None,
-                    attempts.stopped_by(&Failure::timeout(), Reports::at(clock)),
-                ),
+            let answer = waiter.cut_off(attempt.time_limit(), work).await;
+            let (error, stop) = match attempts.answered::<A, _, _>(answer, &classify, clock) {
+                Ok(value) => return Ok(value),
+                Err(failed) => failed,
             };
             last = error;
             if let Some(stop) = stop {

@@ -28,13 +28,13 @@ pub(super) enum Look {
 
 /// The state of one scope: alive until its usage is retired.
 pub(super) struct Slot<S> {
-    usage: Usage,
+    pub(super) usage: Usage,
     /// By which the occupancy names it: given out once.
-    number: u64,
+    pub(super) number: u64,
     /// The scopes that it is one of.
-    owner: StrategyId,
-    key: Box<str>,
-    strategy: S,
+    pub(super) owner: StrategyId,
+    pub(super) key: Box<str>,
+    pub(super) strategy: S,
 }
 
 impl<S> Slot<S> {
@@ -47,26 +47,6 @@ impl<S> Slot<S> {
             key: key.into(),
             strategy,
         }
-    }
-
-    pub(super) const fn key(&self) -> &str {
-        &self.key
-    }
-
-    pub(super) const fn number(&self) -> u64 {
-        self.number
-    }
-
-    pub(super) const fn owner(&self) -> StrategyId {
-        self.owner
-    }
-
-    pub(super) const fn usage(&self) -> &Usage {
-        &self.usage
-    }
-
-    pub(super) const fn strategy(&self) -> &S {
-        &self.strategy
     }
 }
 

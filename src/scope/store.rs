@@ -55,7 +55,7 @@ impl<S: RetryStrategy + 'static> Store<S> {
     /// Enters the state of `key`, or returns `None` if there is none.
     pub(super) fn find(&self, key: &str) -> Option<Arc<Slot<S>>> {
         let slot = self.find_pending(key)?;
-        if slot.usage().is_placed() || self.place(&slot) {
+        if slot.usage.is_placed() || self.place(&slot) {
             return Some(slot);
         }
         self.withdraw(&slot);
@@ -66,7 +66,7 @@ impl<S: RetryStrategy + 'static> Store<S> {
     fn find_pending(&self, key: &str) -> Option<Arc<Slot<S>>> {
         let map = self.map.pin();
         let (Keyed(slot), ()) = map.get_key_value(key)?;
-        slot.usage().enter().then(|| Arc::clone(slot))
+        slot.usage.enter().then(|| Arc::clone(slot))
     }
 
     /// Enters the state of `key`, which is created if there is none.
@@ -76,7 +76,7 @@ impl<S: RetryStrategy + 'static> Store<S> {
             Err(ScopeRefused::KeyTooLong { len, max })
         } else {
             match self.find_pending(key) {
-                Some(slot) if slot.usage().is_placed() => Ok(slot),
+                Some(slot) if slot.usage.is_placed() => Ok(slot),
                 Some(slot) => self.with_place(slot),
                 None => self.create(key),
             }
@@ -121,8 +121,8 @@ impl<S: RetryStrategy + 'static> Store<S> {
             if map.try_insert(Keyed(Arc::clone(slot)), ()).is_ok() {
                 return true;
             }
-            let gone = |Keyed(there): &Keyed<S>, (): &()| there.usage().is_retired();
-            if let Err(_live) = map.remove_if(slot.key(), gone) {
+            let gone = |Keyed(there): &Keyed<S>, (): &()| there.usage.is_retired();
+            if let Err(_live) = map.remove_if(&*slot.key, gone) {
                 return false;
             }
         }
@@ -153,7 +153,7 @@ impl<S: RetryStrategy + 'static> Store<S> {
         loop {
             let seen = self.occupancy.taken();
             // After the load: then it had none at that time.
-            if seen.last() == slot.number() || slot.usage().is_placed() {
+            if seen.last() == slot.number || slot.usage.is_placed() {
                 self.note_place(slot);
                 return true;
             }
@@ -164,22 +164,22 @@ impl<S: RetryStrategy + 'static> Store<S> {
             if let Some(last) = self.pending.pin().get(&seen.last()) {
                 self.note_place(last);
             }
-            self.occupancy.take(seen, slot.number());
+            self.occupancy.take(seen, slot.number);
         }
     }
 
     /// Notes that `slot` has its place. The first to do so puts it into the line.
     fn note_place(&self, slot: &Arc<Slot<S>>) {
-        if !slot.usage().is_placed() && slot.usage().place() {
-            self.pending.pin().remove(&slot.number());
+        if !slot.usage.is_placed() && slot.usage.place() {
+            self.pending.pin().remove(&slot.number);
             self.line.push(Arc::clone(slot));
         }
     }
 
     /// Ends the use of `slot`, which got no place. Its last user takes it out of the map.
     fn withdraw(&self, slot: &Arc<Slot<S>>) {
-        if slot.usage().leave_unplaced() {
-            self.pending.pin().remove(&slot.number());
+        if slot.usage.leave_unplaced() {
+            self.pending.pin().remove(&slot.number);
             self.take_out(slot);
         }
     }
@@ -234,7 +234,7 @@ impl<S: RetryStrategy + 'static> Store<S> {
 
     fn take_out(&self, slot: &Arc<Slot<S>>) {
         let map = self.map.pin();
-        let _ = map.remove_if(slot.key(), |Keyed(there), ()| Arc::ptr_eq(there, slot));
+        let _ = map.remove_if(&*slot.key, |Keyed(there), ()| Arc::ptr_eq(there, slot));
     }
 
     /// Drops every idle scope, and returns how many there were.
@@ -251,7 +251,7 @@ impl<S: RetryStrategy + 'static> Store<S> {
         let Some((Keyed(slot), ())) = map.get_key_value(key) else {
             return false;
         };
-        if !slot.usage().retire_unlooked() {
+        if !slot.usage.retire_unlooked() {
             return false;
         }
         self.forget(slot);
@@ -270,16 +270,16 @@ impl<S: RetryStrategy + 'static> Store<S> {
     /// Looks at every state that has its place.
     pub(super) fn for_each(&self, mut look: impl FnMut(&str, &S)) {
         let map = self.map.pin();
-        let live = |Keyed(slot): &&Keyed<S>| slot.usage().is_placed() && !slot.usage().is_retired();
+        let live = |Keyed(slot): &&Keyed<S>| slot.usage.is_placed() && !slot.usage.is_retired();
         let live = map.keys().filter(live);
-        live.for_each(|Keyed(slot)| look(slot.key(), slot.strategy()));
+        live.for_each(|Keyed(slot)| look(&slot.key, &slot.strategy));
     }
 
     /// Counts the scopes in use, one by one.
     pub(super) fn count_in_use(&self) -> usize {
         let map = self.map.pin();
         map.keys()
-            .filter(|Keyed(slot)| slot.usage().is_used())
+            .filter(|Keyed(slot)| slot.usage.is_used())
             .count()
     }
 }
@@ -307,7 +307,7 @@ struct Looked<'a, S> {
 
 impl<S> Drop for Looked<'_, S> {
     fn drop(&mut self) {
-        if !self.slot.usage().is_retired() {
+        if !self.slot.usage.is_retired() {
             self.line.push(Arc::clone(&self.slot));
         }
     }
@@ -332,8 +332,8 @@ mod tests {
         assert!(!is_seen(), "it has no place yet");
         assert!(store.place(&slot));
         assert!(is_seen());
-        slot.usage().leave();
-        assert!(slot.usage().retire_unlooked());
+        slot.usage.leave();
+        assert!(slot.usage.retire_unlooked());
         assert!(!is_seen(), "it is in the map still");
     }
 }

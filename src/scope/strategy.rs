@@ -7,7 +7,7 @@ use crate::{
     Clock, Failure, RetryStrategy, RetryToken, SendPermit,
     strategy::{
         AttemptCharge, Event, ForeignToken, InitialTokenRefused, NotAdmitted, Reports,
-        RetryRefused, SendRequest, SendTurn, StrategyId, hold::Hold, info::forward,
+        RetryRefused, SendRequest, SendTurn, StrategyId, hold::Hold, retry_strategy::forward,
         snapshot::StrategySnapshot,
     },
 };
@@ -20,7 +20,7 @@ impl<S: RetryStrategy + 'static> Scopes<S> {
             return Some(self.shared());
         }
         let slot = hold.get::<Slot<S>>()?;
-        (slot.owner() == self.store().id).then_some(slot.strategy())
+        (slot.owner == self.store().id).then_some(&slot.strategy)
     }
 
     /// Lets `record` end a token with the strategy that is responsible for it.
@@ -130,7 +130,7 @@ impl<S: RetryStrategy + 'static> RetryStrategy for Scopes<S> {
     fn name(&self, token: Option<&RetryToken>) -> Option<Arc<str>> {
         let hold = token.map(RetryToken::hold);
         let strategy = hold.and_then(|hold| self.responsible(hold));
-        let key = || Some(Arc::from(hold?.get::<Slot<S>>()?.key()));
+        let key = || Some(Arc::from(hold?.get::<Slot<S>>()?.key.as_ref()));
         strategy.unwrap_or(self.shared()).name(token).or_else(key)
     }
 

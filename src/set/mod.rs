@@ -196,18 +196,20 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
     /// are. [`SetError::Weights`] if there is not one weight for each rate, [`SetError::Weight`] if
     /// one is no weight or all are 0, [`SetError::Twice`] if a rate stands twice in the set.
     pub fn try_acquire(&self, now: Timestamp, weights: &[u32]) -> Result<SetPermit<N>, SetError> {
-        self.take(now, &self.checked(weights)?)
+        self.take(now, &self.checked(weights)?, Class::Foreground)
     }
 
     pub(crate) fn take(
         &self,
         now: Timestamp,
         weights: &[u32; N],
+        class: Class,
     ) -> Result<SetPermit<N>, SetError> {
-        // What is sent at a declared limit can be taken back only while nothing was sent since. So
-        // all limits are asked before anything is taken.
-        if self.weighed(weights).any(|(_, rate, _)| rate.listens()) {
-            self.check(now, weights, Class::Foreground)?;
+        // What is sent at a declared limit can be taken back only while nothing was sent since, and
+        // background waits for what is spare. So all limits are asked before anything is taken.
+        let listens = || self.weighed(weights).any(|(_, rate, _)| rate.law.listens());
+        if class.is_background() || listens() {
+            self.check(now, weights, class)?;
         }
         let mut permit = SetPermit::at(now);
         // By numbers, so that a set of two is two takes in a row.
@@ -215,28 +217,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
             let (Some(rate), weight @ 1..) = (&self.rates[limit], weights[limit]) else {
                 continue;
             };
-            match rate.try_order_n(now, weight) {
-                Ok(order) => permit.put(limit, weight, order),
-                Err(why) => {
-                    let class = Class::Foreground;
-                    return Err(self.refused(now, weights, class, &permit, limit, why));
-                }
-            }
-        }
-        Ok(permit)
-    }
-
-    /// As [`take`](Self::take), for background.
-    pub(crate) fn take_behind(
-        &self,
-        now: Timestamp,
-        weights: &[u32; N],
-    ) -> Result<SetPermit<N>, SetError> {
-        let class = Class::Background;
-        self.check(now, weights, class)?;
-        let mut permit = SetPermit::at(now);
-        for (limit, rate, weight) in self.weighed(weights) {
-            match rate.try_behind(now, weight) {
+            match rate.ask(now, weight, class).take() {
                 Ok(order) => permit.put(limit, weight, order),
                 Err(why) => return Err(self.refused(now, weights, class, &permit, limit, why)),
             }
@@ -247,7 +228,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
     /// Refuses a request that has to wait now.
     fn check(&self, now: Timestamp, weights: &[u32; N], class: Class) -> Result<(), SetError> {
         for (limit, rate, weight) in self.weighed(weights) {
-            let checked = rate.check_now(now, weight);
+            let checked = rate.ask(now, weight, class).check_now();
             checked.map_err(|error| SetError::Weight { limit, error })?;
         }
         match self.binding(now, weights, class) {
@@ -268,7 +249,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         why: AcquireError,
     ) -> SetError {
         for (_, rate, taken) in self.permitted(permit) {
-            rate.take_back(now, taken);
+            rate.ask(now, taken.weight(), class).take_back(taken);
         }
         self.refusal(now, weights, class, limit, why)
     }
@@ -295,7 +276,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
     /// Returns the limit that a request would have to wait for longest, `None` if it need not wait.
     fn binding(&self, now: Timestamp, weights: &[u32; N], class: Class) -> Option<Binding> {
         let waits = self.weighed(weights).filter_map(|(limit, rate, weight)| {
-            let wait = rate.wait_of(now, weight, class)?;
+            let wait = rate.ask(now, weight, class).wait()?;
             Some(Binding { limit, wait })
         });
         waits.reduce(Binding::later)
@@ -502,7 +483,7 @@ impl<'a, R: Deref<Target = SendRate>, const N: usize> Background<'a, SendSet<R, 
     /// As [`SendSet::try_acquire`]. The wait is an estimate.
     pub fn try_acquire(&self, now: Timestamp, weights: &[u32]) -> Result<SetPermit<N>, SetError> {
         let set = self.of();
-        set.take_behind(now, &set.checked(weights)?)
+        set.take(now, &set.checked(weights)?, Class::Background)
     }
 
     /// Takes a place behind the line of each limit.

@@ -19,7 +19,10 @@ use super::{
     token::{ForeignToken, RetryToken, StrategyId, nanos},
     turn::{Manner, SendTurn},
 };
-use crate::atomic::cells::{Condition, Drought};
+use crate::atomic::{
+    Meter,
+    cells::{Condition, Drought},
+};
 use crate::{
     Clock, ControlLaw, Outcome, RetryQuota, SendPermit, SendRate, SendSet,
     law::{DeclaredSettings, PacedSettings, PacedSettingsError},
@@ -372,7 +375,10 @@ impl RetryStrategy for Adaptive {
         reports: Reports<'_>,
     ) -> Result<(), ForeignToken> {
         let goes_untimed = self.is_plain && reports.says_nothing();
-        if goes_untimed && token.is_unpaid(self.engine.id()) && self.rate.count_untimed() {
+        if goes_untimed
+            && token.is_unpaid(self.engine.id())
+            && self.rate.untimed().is_some_and(Meter::count_untimed)
+        {
             drop(token);
             self.engine.credit();
             return Ok(());
@@ -450,7 +456,7 @@ impl RetryStrategy for Adaptive {
     ) -> Result<SendPermit, NotAdmitted> {
         // An attempt that goes at once holds nothing and counts nothing.
         let is_plain = self.is_plain && request.tokens() == 1 && !turn.is_in_line();
-        if is_plain && self.rate.goes_untimed() {
+        if is_plain && self.rate.untimed().is_some_and(Meter::is_ahead) {
             return Ok(SendPermit::NO_TIME);
         }
         self.admit_limited(turn, request)

@@ -51,12 +51,13 @@ impl<M> StrategyBuilder<M> {
         }
     }
 
+    /// Reads choices that fit together.
     #[cfg(feature = "serde")]
-    pub(super) const fn of(choices: Choices) -> Self {
-        Self {
-            choices,
-            mode: PhantomData,
-        }
+    pub(super) fn read<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let choices: Choices = crate::text::by_name(from)?;
+        choices.check().map_err(serde::de::Error::custom)?;
+        let mode = PhantomData;
+        Ok(Self { choices, mode })
     }
 
     /// Names the strategy in its [events](Event), in `Debug`, and in the errors of its operations.
@@ -294,6 +295,15 @@ impl<M> StrategyBuilder<M> {
     pub fn random(mut self, random: Arc<dyn Random>) -> Self {
         self.choices.random = Some(random);
         self
+    }
+}
+
+/// Everything that was chosen, by the names of the methods, but for objects (`backoff`, `quota`,
+/// `random`, `clock`), which no text can hold. Spans are `{ secs, nanos }`.
+#[cfg(feature = "serde")]
+impl<M> serde::Serialize for StrategyBuilder<M> {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.choices.serialize(to)
     }
 }
 

@@ -5,9 +5,8 @@ use core::{fmt, time::Duration};
 
 use super::{
     costs::RetryCosts,
-    engine::Common,
+    engine::{Common, Plan},
     event::Hook,
-    plan::Plan,
     quota::QuotaSource,
     settings::{MaybePolicy, RetryGeneration, Settings, SettingsError},
     token::{MAX_RETRY_AFTER, Terms},

@@ -7,7 +7,6 @@ use super::{
     costs::RetryCosts,
     event::{Event, EventKind, Hook},
     failure::Failure,
-    info::RetryAfter,
     quota::QuotaSource,
     refusal::{RetryRefused, StopReason},
     settings::{MaybePolicy, RetryGeneration, Settings},
@@ -16,7 +15,7 @@ use super::{
 };
 use crate::atomic::cells::{Condition, Counts, Tally};
 use crate::time::LONG_UNUSED;
-use crate::{Clock, QuotaPermit};
+use crate::{Clock, QuotaPermit, RetryAfter};
 
 /// The most that a clamped hint may add to the backoff in generation 2.1.
 const HINT_HEADROOM: Duration = Duration::from_secs(5);
@@ -58,6 +57,33 @@ pub(super) struct Engine<P = ()> {
     pub(super) common: Arc<Common<P>>,
     pub(super) quota: QuotaSource,
     pub(super) counts: Counts,
+}
+
+/// What all strategies of one builder share, and what the first of them pays from.
+#[derive(Debug)]
+pub(super) struct Plan<P> {
+    pub(super) common: Arc<Common<P>>,
+    pub(super) quota: QuotaSource,
+    pub(super) name: Option<Arc<str>>,
+}
+
+impl<P> Plan<P> {
+    /// Makes one more engine, of this name if it is not that of all.
+    pub(super) fn engine(&self, name: Option<&str>) -> Engine<P> {
+        let mark = Mark {
+            issuer: StrategyId::new(),
+            max_attempts: self.common.most,
+            success_credit: self.common.settings.success_credit,
+        };
+        Engine {
+            mark,
+            is_watched: self.common.hook.is_some(),
+            name: name.map(Arc::from).or_else(|| self.name.clone()),
+            common: Arc::clone(&self.common),
+            quota: self.quota.another(),
+            counts: Counts::new(),
+        }
+    }
 }
 
 impl<P> Engine<P> {

@@ -1,12 +1,139 @@
-//! What a strategy sees of a failed attempt: plain data, whatever the error's type.
+//! What an error says about itself, what a strategy sees of it, and what may be sent again after it.
 
 use core::{error::Error, fmt};
 
-use super::info::{
-    Execution, Fault, RetryAfter, RetryInfo, RetrySafety, execution_by_throttle, forward,
-    safety_by_fault,
-};
-use crate::Outcome;
+use crate::{Outcome, RetryAfter};
+
+/// Whether it is safe to send a failed request again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RetrySafety {
+    /// A retry is permitted, not promised.
+    Yes,
+    /// A retry must not be made.
+    No,
+    /// Unknown. [`MaybePolicy`](crate::config::MaybePolicy) decides.
+    Maybe,
+}
+
+/// Whose fault an error is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The client's: the request itself is wrong.
+    Client,
+    /// The server's: the same request might have succeeded.
+    Server,
+    /// Neither's, or unknown.
+    Other,
+}
+
+/// What a failure says about the work that was asked for: whether the service may have done it.
+///
+/// Another question than whether a retry may succeed: a connection that breaks after the request
+/// went out is worth a retry, and the order may have been placed all the same.
+/// [`Idempotency`](crate::Idempotency) brings the two together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Execution {
+    /// Nothing was sent: the connection was refused, or there was none.
+    NotSent,
+    /// The service turned the request away and did nothing: it throttled.
+    Rejected,
+    /// The work may have been done, in whole or in part, or it is unknown.
+    #[default]
+    Maybe,
+}
+
+/// What a strategy wants to know about an error.
+///
+/// Every method has a default, so an error type implements what it knows. Names and meanings follow
+/// `RetryInfo` and `ErrorInfo` of Smithy's client guide, "Retrying Requests".
+///
+/// # Examples
+///
+/// ```
+/// use paceline::{Failure, Fault, RetryInfo, RetrySafety};
+///
+/// struct Refused { status: u16 }
+///
+/// impl RetryInfo for Refused {
+///     fn is_throttle(&self) -> bool { self.status == 429 }
+///     fn fault(&self) -> Fault {
+///         if self.status < 500 { Fault::Client } else { Fault::Server }
+///     }
+/// }
+///
+/// assert_eq!(Refused { status: 429 }.retry_safety(), RetrySafety::Yes);
+/// assert_eq!(Refused { status: 404 }.retry_safety(), RetrySafety::No);
+/// assert_eq!(Failure::of(&Refused { status: 500 }).retry_safety(), RetrySafety::Maybe);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say whether it may be retried",
+    label = "not a `RetryInfo`",
+    note = "`run_with` and `run_async_with` take a closure that says so; a type of your own may implement `paceline::RetryInfo`"
+)]
+pub trait RetryInfo {
+    /// Returns whether the request may be sent again.
+    ///
+    /// By default a throttled request may be (it was turned away, not worked on); of the rest,
+    /// [`No`](RetrySafety::No) if the fault is the client's and [`Maybe`](RetrySafety::Maybe) if it
+    /// is anyone else's, as Smithy's guide has it for errors that are not modelled as retryable.
+    fn retry_safety(&self) -> RetrySafety {
+        if self.is_throttle() {
+            RetrySafety::Yes
+        } else {
+            safety_by_fault(self.fault())
+        }
+    }
+
+    /// Returns `true` if the service turned the request away because too many came. No by default.
+    fn is_throttle(&self) -> bool {
+        false
+    }
+
+    /// Returns `true` if the service did not answer in the client's time limit. No by default.
+    ///
+    /// Not to be confused with being safe to retry: the request may have been carried out.
+    fn is_timeout(&self) -> bool {
+        false
+    }
+
+    /// Returns whether the work may have been done.
+    ///
+    /// By default [`Rejected`](Execution::Rejected) if the request was throttled, else
+    /// [`Maybe`](Execution::Maybe).
+    fn execution(&self) -> Execution {
+        execution_by_throttle(self.is_throttle())
+    }
+
+    /// Returns the service's hint on when to come back. None by default.
+    fn retry_after(&self) -> Option<RetryAfter> {
+        None
+    }
+
+    /// Returns whose fault the error is. [`Fault::Other`] by default.
+    fn fault(&self) -> Fault {
+        Fault::Other
+    }
+}
+
+/// Returns the retry safety of an error of which only the fault is known.
+const fn safety_by_fault(fault: Fault) -> RetrySafety {
+    match fault {
+        Fault::Client => RetrySafety::No,
+        Fault::Server | Fault::Other => RetrySafety::Maybe,
+    }
+}
+
+/// Returns whether the work may have been done, if only throttling is known.
+const fn execution_by_throttle(throttle: bool) -> Execution {
+    if throttle {
+        Execution::Rejected
+    } else {
+        Execution::Maybe
+    }
+}
 
 /// A failed attempt, as a strategy sees it.
 ///
@@ -44,19 +171,49 @@ pub struct Failure {
     retry_after: Option<RetryAfter>,
 }
 
-impl Failure {
-    /// Returns what `error` says about itself.
-    pub fn of(error: &(impl RetryInfo + ?Sized)) -> Self {
-        Self {
-            safety: error.retry_safety(),
-            fault: error.fault(),
-            throttle: error.is_throttle(),
-            timeout: error.is_timeout(),
-            execution: error.execution(),
-            retry_after: error.retry_after(),
-        }
-    }
+/// Declares the getters of [`Failure`]: its own, and those of [`RetryInfo`].
+macro_rules! getters {
+    ($($(#[$doc:meta])+ $method:ident: $field:ident -> $type:ty;)+) => {
+        impl Failure {
+            /// Returns what `error` says about itself.
+            pub fn of(error: &(impl RetryInfo + ?Sized)) -> Self {
+                Self { $($field: error.$method()),+ }
+            }
 
+            $(
+                $(#[$doc])+
+                #[must_use]
+                pub const fn $method(&self) -> $type {
+                    self.$field
+                }
+            )+
+        }
+
+        /// So that an operation can fail with a bare `Failure`.
+        impl RetryInfo for Failure {
+            $(fn $method(&self) -> $type {
+                self.$field
+            })+
+        }
+    };
+}
+
+getters! {
+    /// Returns whether the request may be sent again.
+    retry_safety: safety -> RetrySafety;
+    /// Returns whose fault it is.
+    fault: fault -> Fault;
+    /// Returns `true` if the service turned the request away because too many came.
+    is_throttle: throttle -> bool;
+    /// Returns `true` if the service did not answer in time.
+    is_timeout: timeout -> bool;
+    /// Returns whether the work may have been done.
+    execution: execution -> Execution;
+    /// Returns the service's hint on when to come back.
+    retry_after: retry_after -> Option<RetryAfter>;
+}
+
+impl Failure {
     /// Returns the failure of which only the fault is known: not retryable if it is the client's,
     /// else maybe ("Retrying Requests", Smithy).
     pub const fn from_fault(fault: Fault) -> Self {
@@ -159,42 +316,6 @@ impl Failure {
             ..self
         }
     }
-
-    /// Returns whether the request may be sent again.
-    #[must_use]
-    pub const fn retry_safety(&self) -> RetrySafety {
-        self.safety
-    }
-
-    /// Returns whose fault it is.
-    #[must_use]
-    pub const fn fault(&self) -> Fault {
-        self.fault
-    }
-
-    /// Returns `true` if the service turned the request away because too many came.
-    #[must_use]
-    pub const fn is_throttle(&self) -> bool {
-        self.throttle
-    }
-
-    /// Returns `true` if the service did not answer in time.
-    #[must_use]
-    pub const fn is_timeout(&self) -> bool {
-        self.timeout
-    }
-
-    /// Returns whether the work may have been done.
-    #[must_use]
-    pub const fn execution(&self) -> Execution {
-        self.execution
-    }
-
-    /// Returns the service's hint on when to come back.
-    #[must_use]
-    pub const fn retry_after(&self) -> Option<RetryAfter> {
-        self.retry_after
-    }
 }
 
 /// What a send rate records: whether the service throttled, and for how long it asked to be left
@@ -212,20 +333,6 @@ impl From<&Failure> for Outcome {
                 Self::ThrottledFor(hint)
             }
         }
-    }
-}
-
-/// So that an operation can fail with a bare `Failure`.
-impl RetryInfo for Failure {
-    // The type's own methods come before those of the trait.
-    forward! {
-        self => (self):
-        retry_safety() -> RetrySafety;
-        is_throttle() -> bool;
-        is_timeout() -> bool;
-        execution() -> Execution;
-        retry_after() -> Option<RetryAfter>;
-        fault() -> Fault;
     }
 }
 
@@ -271,4 +378,49 @@ pub enum ServiceUnavailable {
     /// the server is overloaded (RFC 9110, section 15.6.4), not that it turned the request
     /// away.
     Overloaded,
+}
+
+/// Whether carrying an operation out twice comes to the same as once.
+///
+/// | | retried after |
+/// |---|---|
+/// | `Idempotent` | whatever is retryable |
+/// | `NotIdempotent` | of that, what says that nothing was done: throttling, a refused connection |
+///
+/// It does not make a failure retryable, nor lift a limit. A loop gets it from
+/// [`Operation::idempotency`](crate::Operation::idempotency). Without a loop, give it to
+/// [`RetryToken::with_idempotency`](crate::RetryToken::with_idempotency). With the feature
+/// `http`, `Idempotency::of_request` reads it from a request.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::{Execution, Failure, Idempotency};
+///
+/// let once = Idempotency::NotIdempotent;
+/// assert!(once.permits(&Failure::throttling()));
+/// assert!(once.permits(&Failure::transient().with_execution(Execution::NotSent)));
+/// assert!(!once.permits(&Failure::timeout()));
+/// assert!(Idempotency::Idempotent.permits(&Failure::timeout()));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Idempotency {
+    /// Repeating it is safe: the operation is idempotent, or the service detects a repetition by
+    /// its key.
+    #[default]
+    Idempotent,
+    /// Twice is wrong: an order without a key.
+    NotIdempotent,
+}
+
+impl Idempotency {
+    /// Returns `true` if the operation may be sent again after `failure`, as far as this goes.
+    #[must_use]
+    pub const fn permits(self, failure: &Failure) -> bool {
+        match (self, failure.execution()) {
+            (Self::Idempotent, _) | (_, Execution::NotSent | Execution::Rejected) => true,
+            (Self::NotIdempotent, Execution::Maybe) => false,
+        }
+    }
 }

@@ -27,27 +27,17 @@ pub(crate) enum Kind {
 
 impl Described {
     pub(crate) const fn counter(name: &'static str, help: &'static str) -> Self {
-        Self {
-            name,
-            kind: Kind::Counter,
-            unit: Unit::Count,
-            help,
-        }
+        Self::of(Kind::Counter, Unit::Count, name, help)
     }
 
     pub(crate) const fn gauge(name: &'static str, help: &'static str) -> Self {
-        Self {
-            name,
-            kind: Kind::Gauge,
-            unit: Unit::Count,
-            help,
-        }
+        Self::of(Kind::Gauge, Unit::Count, name, help)
     }
 
-    const fn histogram(name: &'static str, unit: Unit, help: &'static str) -> Self {
+    const fn of(kind: Kind, unit: Unit, name: &'static str, help: &'static str) -> Self {
         Self {
             name,
-            kind: Kind::Histogram,
+            kind,
             unit,
             help,
         }
@@ -128,14 +118,16 @@ const PUBLISHED: [&[Described]; 4] = [OF_QUOTA, &[REFUSED], OF_COUNTS, OF_RATE];
 /// Those of [each request](StrategyBuilder::metrics).
 const RECORDED: [Described; 3] = [
     Described::counter("paceline_sends_total", "Attempts sent."),
-    Described::histogram(
-        "paceline_send_wait_seconds",
+    Described::of(
+        Kind::Histogram,
         Unit::Seconds,
+        "paceline_send_wait_seconds",
         "How long attempts waited in line.",
     ),
-    Described::histogram(
-        "paceline_attempts",
+    Described::of(
+        Kind::Histogram,
         Unit::Count,
+        "paceline_attempts",
         "Attempts that operations which were sent took, whether they succeeded or not.",
     ),
 ];

@@ -13,13 +13,10 @@ mod event;
 pub(crate) mod failure;
 #[cfg(feature = "scopes")]
 pub(crate) mod hold;
-pub(crate) mod idempotency;
 mod in_class;
-pub(crate) mod info;
 pub(crate) mod legacy;
 #[cfg(feature = "metrics")]
 pub(crate) mod metrics;
-mod plan;
 mod quota;
 pub(crate) mod refusal;
 mod reports;
@@ -28,8 +25,6 @@ pub(crate) mod retry_strategy;
 pub(crate) mod settings;
 pub(crate) mod snapshot;
 pub(crate) mod standard;
-#[cfg(feature = "serde")]
-mod text;
 pub(crate) mod token;
 mod turn;
 

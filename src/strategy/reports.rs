@@ -63,11 +63,6 @@ impl<'a> Reports<'a> {
         self
     }
 
-    /// Returns `true` if it was said when the response came.
-    pub(crate) const fn has_clock(&self) -> bool {
-        self.clock.is_some()
-    }
-
     /// Returns `true` if the service declared nothing, and what the request cost is not known.
     #[inline]
     pub(super) const fn says_nothing(&self) -> bool {

@@ -5,7 +5,7 @@ use core::fmt;
 
 use super::{
     AttemptCharge, Event, ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused,
-    SendRequest, SendTurn, StrategyId, info::forward, snapshot::StrategySnapshot,
+    SendRequest, SendTurn, StrategyId, snapshot::StrategySnapshot,
 };
 use crate::{Clock, Failure, RetryToken, SendPermit, Timestamp};
 
@@ -216,10 +216,23 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
     }
 }
 
+/// Forwards the methods of a list to another value.
+macro_rules! forward {
+    (
+        $self:ident => $to:tt:
+        $($method:ident($($argument:ident: $kind:ty),*) $(-> $result:ty)?;)+
+    ) => {$(
+        fn $method(&$self $(, $argument: $kind)*) $(-> $result)? {
+            $to.$method($($argument),*)
+        }
+    )+};
+}
+pub(crate) use forward;
+
 /// Forwards the methods of [`RetryStrategy`] but `admit` and `set_default_name` to another value.
 macro_rules! forward_strategy {
     ($self:ident => $to:tt) => {
-        $crate::strategy::info::forward! {
+        $crate::strategy::retry_strategy::forward! {
             $self => $to:
             acquire_initial_token(scope: Option<&str>) -> Result<RetryToken, InitialTokenRefused>;
             refresh_retry_token(token: RetryToken, failure: &Failure, reports: Reports<'_>)

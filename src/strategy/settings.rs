@@ -3,10 +3,7 @@
 use alloc::sync::Arc;
 use core::{error::Error, fmt, time::Duration};
 
-use super::{
-    failure::Failure,
-    info::{Fault, RetrySafety},
-};
+use super::failure::{Failure, Fault, RetrySafety};
 use crate::{ControlLaw, backoff::BackoffStrategy, random::Random};
 
 /// Which edition of AWS's standard and adaptive modes a strategy follows.

@@ -124,6 +124,44 @@ impl StrategyBuilder<Standard> {
     }
 }
 
+/// Fields are named like the methods, and are all optional. What [`build`](Self::build) would
+/// refuse is refused here already, and so are fields of adaptive mode.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::{Standard, config::StrategyBuilder};
+///
+/// let text = r#"{ "generation": "2.0", "max_attempts": 5, "costs": { "throttling": 1, "timeout": 10, "other": 5 } }"#;
+/// let builder: StrategyBuilder<Standard> = serde_json::from_str(text)?;
+/// assert_eq!(builder.build()?.settings().max_attempts, 5);
+///
+/// let wrong = serde_json::from_str::<StrategyBuilder<Standard>>(r#"{ "max_attempts": 0 }"#);
+/// assert!(wrong.unwrap_err().to_string().starts_with("max_attempts must be at least 1"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for StrategyBuilder<Standard> {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let builder = Self::read(from)?;
+        let choices = &builder.choices;
+        let adaptive = [
+            ("law", choices.law.is_some()),
+            ("paced", choices.paced.is_some()),
+            ("fail_fast", choices.fail_fast),
+            ("max_wait", choices.max_wait.is_some()),
+            ("exact_timing", choices.exact_timing),
+            ("bulk", choices.bulk),
+        ];
+        if let Some((name, _)) = adaptive.iter().find(|(_, chosen)| *chosen) {
+            return Err(serde::de::Error::custom(format_args!(
+                "{name} is a setting of adaptive mode"
+            )));
+        }
+        Ok(builder)
+    }
+}
+
 impl RetryStrategy for Standard {
     by_engine!();
 

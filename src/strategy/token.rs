@@ -9,7 +9,7 @@ use crate::{
     QuotaPermit, SendPermit,
     atomic::cells::Sequence,
     set::{MOST_RATES, SetPermit},
-    strategy::idempotency::Idempotency,
+    strategy::failure::Idempotency,
 };
 
 /// The longest wait that a service may ask for, unless the operation says otherwise: a minute.

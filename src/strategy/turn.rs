@@ -9,12 +9,13 @@ use core::{
 };
 
 use super::{refusal::NotAdmitted, request::SendRequest};
+use crate::atomic::PlaceGuard;
 use crate::set::{MOST_RATES, SendSet, SetError, SetGuard, SetPermit, Weights};
-use crate::wait::{PlaceInLine, Waiting};
+use crate::wait::{InLine, Waiting};
 use crate::{AcquireError, Clock, SendPermit, SendRate, Timestamp, WeightError};
 
 /// A place in line that owns what it needs.
-type Place = PlaceInLine<Arc<SendRate>, Arc<dyn Clock>>;
+type Place = Waiting<PlaceGuard<Arc<SendRate>>, Arc<dyn Clock>>;
 
 /// A place in each of several lines.
 type Places = Waiting<SetGuard<Arc<SendRate>, MOST_RATES>, Arc<dyn Clock>>;
@@ -37,6 +38,25 @@ impl Manner {
         max_wait: None,
         exact_timing: false,
     };
+}
+
+/// Where attempts ask and wait, and how.
+#[derive(Clone, Copy)]
+pub(super) struct Lines<'a> {
+    pub(super) manner: &'a Manner,
+    pub(super) rate: &'a Arc<SendRate>,
+    /// This rate and further ones, if there are several.
+    pub(super) set: Option<&'a SendSet<Arc<SendRate>>>,
+    /// The clock of the rates. A place that is given back reads it.
+    pub(super) clock: &'a Arc<dyn Clock>,
+}
+
+impl Lines<'_> {
+    /// Returns how long an attempt may wait that takes its place now.
+    fn patience(&self, request: SendRequest<'_>) -> Option<Duration> {
+        let refuses = self.manner.fail_fast.then_some(Duration::ZERO);
+        request.patience(refuses.or(self.manner.max_wait))
+    }
 }
 
 /// What an attempt holds on its way to being sent.
@@ -149,9 +169,9 @@ impl SendTurn {
         !mem::replace(&mut self.explained, true)
     }
 
-    /// Notes when the attempt began to wait.
-    pub(super) const fn begin(&mut self, now: Timestamp) {
-        self.began = Some(now);
+    /// Notes when the attempt began to wait, unless that was noted.
+    pub(super) fn begin(&mut self, now: impl FnOnce() -> Timestamp) {
+        self.began.get_or_insert_with(now);
     }
 
     /// Returns when the attempt began to wait, if that was noted.
@@ -193,41 +213,6 @@ impl SendTurn {
         ))
     }
 
-    /// Asks for tokens of several send rates at once, as [`admit`](Self::admit) asks one.
-    #[inline(never)]
-    pub(super) fn admit_all(
-        &mut self,
-        manner: &Manner,
-        set: &SendSet<Arc<SendRate>>,
-        clock: &Arc<dyn Clock>,
-        request: SendRequest<'_>,
-    ) -> Result<SendPermit, NotAdmitted> {
-        let time = request.time(clock);
-        let mut places = if let Holds::InLines(places) = self.take() {
-            places
-        } else {
-            let now = time.now();
-            let refuses = manner.fail_fast.then_some(Duration::ZERO);
-            let longest = request.patience(refuses.or(manner.max_wait));
-            let deadline = longest.map(|span| now.saturating_add(span));
-            let held = take_places(set, now, request, longest)?;
-            Box::new(Waiting::new(held, Arc::clone(clock), deadline))
-        };
-        match places.look_by(time, request.waker) {
-            Ok(permit) => {
-                let permit = owing(set, time, request, permit)?;
-                *self.holds = Holds::Granted(Box::new(permit));
-                // One of the weights is not 0.
-                Ok(permit.first().unwrap_or(SendPermit::sent_at(time.now())))
-            }
-            Err(rest) if rest.check(places.deadline()).is_ok() => {
-                *self.holds = Holds::InLines(places);
-                Err(rest.into())
-            }
-            Err(rest) => Err(NotAdmitted::Refused { wait: rest.wait() }),
-        }
-    }
-
     /// Asks `rate` for the tokens of `request`, and takes a place in line if they are not there.
     /// For strategies that have a send rate.
     ///
@@ -246,50 +231,61 @@ impl SendTurn {
         clock: &Arc<dyn Clock>,
         request: SendRequest<'_>,
     ) -> Result<SendPermit, NotAdmitted> {
-        match self.ask(&Manner::PATIENT, rate, clock, request) {
+        let lines = Lines {
+            manner: &Manner::PATIENT,
+            rate,
+            set: None,
+            clock,
+        };
+        self.pass(lines, request)
+    }
+
+    /// Asks for the tokens of `request`, and takes a place in line if they are not there.
+    #[inline]
+    pub(super) fn pass(
+        &mut self,
+        lines: Lines<'_>,
+        request: SendRequest<'_>,
+    ) -> Result<SendPermit, NotAdmitted> {
+        match self.ask(lines, request) {
             Ok(permit) => Ok(permit),
-            Err(why) => self.queue(&Manner::PATIENT, rate, clock, request, why),
+            Err(why) => self.queue(lines, request, why),
         }
     }
 
-    /// Asks `rate` for the tokens of `request`. An attempt in line does not ask, and has no error.
+    /// Asks the one send rate. An attempt in line, or of several send rates, does not ask and has no
+    /// error.
     #[inline]
-    pub(super) fn ask(
+    fn ask(
         &self,
-        manner: &Manner,
-        rate: &SendRate,
-        clock: &Arc<dyn Clock>,
+        lines: Lines<'_>,
         request: SendRequest<'_>,
     ) -> Result<SendPermit, Option<AcquireError>> {
-        if self.is_in_line() {
+        if lines.set.is_some() || self.is_in_line() {
             return Err(None);
         }
-        let now = || request.now(&**clock);
-        if request.is_background() {
-            return rate.try_background(now(), request.tokens()).map_err(Some);
+        let rate = lines.rate;
+        let now = || request.now(&**lines.clock);
+        let (weight, class) = (request.tokens(), request.class);
+        if weight != 1 || class.is_background() || lines.manner.exact_timing {
+            return rate.ask(now(), weight, class).permit().map_err(Some);
         }
-        let taken = match (request.tokens(), manner.exact_timing) {
-            (1, false) => rate.try_acquire_with(now),
-            (1, true) => rate.try_acquire(now()),
-            (weight, _) => return rate.try_acquire_n(now(), weight).map_err(Some),
-        };
+        let taken = rate.try_acquire_with(now);
         taken.map_err(|wait| Some(AcquireError::NotInTime { wait }))
     }
 
-    /// Looks at the place in line, or takes one for an attempt that was refused because of `why`.
-    /// An attempt whose turn comes too late gives its place back, and is refused.
+    /// Looks at what the attempt holds, or takes a place for an attempt that was refused because of
+    /// `why`. An attempt whose turn comes too late gives its place back, and is refused.
     // Out of the way of an attempt that goes at once.
     #[inline(never)]
-    pub(super) fn queue(
+    fn queue(
         &mut self,
-        manner: &Manner,
-        rate: &Arc<SendRate>,
-        clock: &Arc<dyn Clock>,
+        lines: Lines<'_>,
         request: SendRequest<'_>,
         why: Option<AcquireError>,
     ) -> Result<SendPermit, NotAdmitted> {
         match why {
-            Some(error) if manner.fail_fast => return Err(error.into()),
+            Some(error) if lines.manner.fail_fast => return Err(error.into()),
             // The line knows whether it may save up for a heavy attempt.
             None
             | Some(
@@ -298,22 +294,55 @@ impl SendTurn {
             ) => {}
             Some(error) => return Err(error.into()),
         }
-        let time = request.time(clock);
+        if let Some(set) = lines.set {
+            return self.queue_all(lines, set, request);
+        }
+        let time = request.time(lines.clock);
         let mut place = if let Holds::InLine(place) = self.take() {
             place
         } else {
-            let (rate, clock, now) = (Arc::clone(rate), Arc::clone(clock), time.now());
-            let longest = request.patience(manner.max_wait);
-            let deadline = longest.map(|span| now.saturating_add(span));
-            Place::take(rate, clock, request.tokens(), request.class, now, deadline)?
+            let (now, patience) = (time.now(), lines.patience(request));
+            let rate = Arc::clone(lines.rate);
+            let held = PlaceGuard::take(rate, now, request.tokens(), request.class, patience)?;
+            waiting(held, lines, now, patience)
         };
-        match place.look_by(time, request.waker) {
-            Err(rest) if rest.check(place.deadline()).is_ok() => {
-                *self.holds = Holds::InLine(place);
-                Err(rest.into())
+        let looked = look(&mut place, time, request);
+        if let Err(NotAdmitted::Wait { .. }) = looked {
+            *self.holds = Holds::InLine(place);
+        }
+        // Else the tokens are taken, so that there is nothing to give back, or it is refused.
+        looked
+    }
+
+    /// Does what [`queue`](Self::queue) does, for several send rates at once.
+    #[inline(never)]
+    fn queue_all(
+        &mut self,
+        lines: Lines<'_>,
+        set: &SendSet<Arc<SendRate>>,
+        request: SendRequest<'_>,
+    ) -> Result<SendPermit, NotAdmitted> {
+        let time = request.time(lines.clock);
+        let mut places = if let Holds::InLines(places) = self.take() {
+            places
+        } else {
+            let (now, patience) = (time.now(), lines.patience(request));
+            let held = take_places(set, now, request, patience)?;
+            Box::new(waiting(held, lines, now, patience))
+        };
+        match look(&mut places, time, request) {
+            Ok(permit) => {
+                let permit = owing(set, time, request, permit)?;
+                *self.holds = Holds::Granted(Box::new(permit));
+                // One of the weights is not 0.
+                Ok(permit.first().unwrap_or(SendPermit::sent_at(time.now())))
             }
-            // Its tokens are taken, so there is nothing to give back, or it is refused.
-            looked => looked.map_err(|rest| NotAdmitted::Refused { wait: rest.wait() }),
+            Err(why) => {
+                if let NotAdmitted::Wait { .. } = why {
+                    *self.holds = Holds::InLines(places);
+                }
+                Err(why)
+            }
         }
     }
 
@@ -379,6 +408,30 @@ impl SendTurn {
             *self.holds = Holds::Granted(Box::new(SetPermit::behind(permit, weights)));
         }
     }
+}
+
+/// Waits in line with `held`, for `patience` from `now` at most.
+fn waiting<H: InLine>(
+    held: H,
+    lines: Lines<'_>,
+    now: Timestamp,
+    patience: Option<Duration>,
+) -> Waiting<H, Arc<dyn Clock>> {
+    let deadline = patience.map(|span| now.saturating_add(span));
+    Waiting::new(held, Arc::clone(lines.clock), deadline)
+}
+
+/// Looks whether the turn of `place` has come. A turn that comes after the deadline is refused.
+fn look<H: InLine>(
+    place: &mut Waiting<H, Arc<dyn Clock>>,
+    time: &dyn Clock,
+    request: SendRequest<'_>,
+) -> Result<H::Permit, NotAdmitted> {
+    let looked = place.look_by(time, request.waker);
+    looked.map_err(|rest| match rest.check(place.deadline()) {
+        Ok(()) => rest.into(),
+        Err(too_late) => too_late.into(),
+    })
 }
 
 /// Takes the places of `request` in the lines of `set`. A weight that a bucket never holds becomes

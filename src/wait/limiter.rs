@@ -359,11 +359,8 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
     /// ```
     pub fn try_acquire(self) -> Result<SendPermit, AcquireError> {
         let SendLimiter { rate, clock, .. } = &self.limiter;
-        if self.class.is_background() {
-            return rate.try_background(clock.now(), self.weight);
-        }
-        if self.weight != 1 {
-            return rate.try_acquire_n(clock.now(), self.weight);
+        if self.weight != 1 || self.class.is_background() {
+            return rate.ask(clock.now(), self.weight, self.class).permit();
         }
         let taken = rate.try_acquire_with(|| clock.now());
         taken.map_err(|wait| AcquireError::NotInTime { wait })
@@ -467,7 +464,7 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
     /// behind.
     pub(super) fn try_first(&self) -> Option<SendPermit> {
         let SendLimiter { rate, clock, .. } = &self.limiter;
-        if self.weight != 1 || self.class.is_background() || rate.listens() {
+        if self.weight != 1 || self.class.is_background() || rate.law.listens() {
             return None;
         }
         rate.try_acquire_with(|| clock.now()).ok()

@@ -163,20 +163,6 @@ impl<R: Deref<Target = SendRate>, C: Clock> PlaceInLine<R, C> {
     pub fn claim(&mut self) -> Result<SendPermit, Duration> {
         self.0.claim()
     }
-
-    /// As [`look`](Waiting::look), at the time of `clock`. Without a waker nothing can end the
-    /// rest, so it is short.
-    pub(crate) fn look_by(
-        &mut self,
-        clock: &dyn Clock,
-        waker: Option<&Waker>,
-    ) -> Result<SendPermit, Rest> {
-        self.0.look_by(clock, waker)
-    }
-
-    pub(crate) const fn deadline(&self) -> Option<Timestamp> {
-        self.0.deadline
-    }
 }
 
 impl<H: InLine, C: Clock> Waiting<H, C> {
@@ -202,7 +188,8 @@ impl<H: InLine, C: Clock> Waiting<H, C> {
         look(&mut self.held, &self.clock, self.deadline, Some(waker))
     }
 
-    /// As [`look`](Self::look), at the time of `clock`.
+    /// As [`look`](Self::look), at the time of `clock`. Without a waker nothing can end the rest, so
+    /// it is short.
     pub(crate) fn look_by(
         &mut self,
         clock: &dyn Clock,

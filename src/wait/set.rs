@@ -104,11 +104,7 @@ where
     pub fn try_acquire(self) -> Result<SetPermit<N>, SetError> {
         let weights = self.weight?;
         let set = self.limiter.of();
-        let now = self.limiter.now();
-        if self.class.is_background() {
-            return set.take_behind(now, &weights);
-        }
-        set.take(now, &weights)
+        set.take(self.limiter.now(), &weights, self.class)
     }
 
     /// Takes its places and leaves the waiting to the caller. The deadline holds for this call

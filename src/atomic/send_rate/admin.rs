@@ -9,12 +9,9 @@
 //!   off.
 
 use super::SendRate;
-use super::acquire::Engaged;
 use crate::Timestamp;
-use crate::fixed::Rate;
 use crate::law::Law as _;
 use crate::law::paced::{PacedSettings, PacedSettingsError};
-use crate::line::TOKEN;
 #[cfg(feature = "std")]
 use crate::time::LONG_UNUSED;
 
@@ -55,32 +52,25 @@ impl SendRate {
         now: Timestamp,
     ) -> Result<(), PacedSettingsError> {
         let elapsed = self.elapsed(now);
-        self.end_leases(elapsed);
+        self.words()
+            .inspect(|engaged| engaged.lending().end(elapsed));
         // Before and after: see `Gate`.
         self.gate.disturb();
         self.law.set_paced(settings)?;
         self.gate.disturb();
         if self.law.get().unthrottled().later.is_some() {
-            self.about_to_limit().hold(elapsed);
+            self.about_to_limit().adaptation().hold(elapsed);
         }
         if let Some(engaged) = self.words() {
-            engaged.follow(elapsed);
+            engaged.adaptation().follow(elapsed);
             // After the line has changed: see `lease`.
             engaged.end_leases();
             engaged
                 .second_line_if_made()
                 .inspect(|second| second.restart());
-            engaged.wake_all(elapsed);
+            engaged.waking().all(elapsed);
         }
         Ok(())
-    }
-
-    /// Gives back what the calling thread has taken ahead, and ends what others have.
-    fn end_leases(&self, elapsed: u64) {
-        if let Some(engaged) = self.words() {
-            engaged.lending().hand_back(elapsed);
-            engaged.end_leases();
-        }
     }
 
     /// Returns the settings of [`ControlLaw::Paced`](crate::ControlLaw::Paced) as they are, `None`
@@ -103,12 +93,12 @@ impl SendRate {
     pub fn reset(&self, now: Timestamp) {
         let elapsed = self.elapsed(now);
         let engaged = self.words();
-        self.end_leases(elapsed);
+        engaged.inspect(|engaged| engaged.lending().end(elapsed));
         self.gate.disturb();
         if let Some(engaged) = engaged {
             engaged.state.bring_back(elapsed);
             // Its times were counted from the one before.
-            engaged.promised.drain.clear();
+            engaged.beside().drain.clear();
             // Theirs may be ahead too. The next report declares them again.
             engaged.reports().forget();
         }
@@ -116,10 +106,19 @@ impl SendRate {
         let seen = self.gate.look();
         let window_end = self.meter.restart(&law, elapsed);
         if let Some(engaged) = engaged {
-            engaged.reset(elapsed);
+            engaged.line().bring_back(elapsed);
+            // What that time made of the rate must not stay, nor a bucket as large.
+            if self.law.moves_with_time() {
+                engaged.adaptation().follow(elapsed);
+            }
+            engaged
+                .second_line_if_made()
+                .inspect(|second| second.restart());
+            let line = engaged.line();
+            line.give_back(line.ahead(elapsed));
             // After the line has changed: see `lease`.
             engaged.end_leases();
-            engaged.wake_all(elapsed);
+            engaged.waking().all(elapsed);
         } else {
             self.gate.quiet_until(seen, window_end, false);
         }
@@ -168,16 +167,19 @@ impl SendRate {
         engaged.lending().hand_back(elapsed);
         engaged.reports().forget();
         let initial = self.law.get().unthrottled().start;
-        let _effect = engaged.replace_state(elapsed, |last, _| match initial {
-            Some(memory) => Some(last.begun_anew(elapsed, memory)),
-            None => last.is_engaged().then(|| last.forgotten(elapsed)),
-        });
+        let _effect = engaged
+            .adaptation()
+            .replace_state(elapsed, |last, _| match initial {
+                Some(memory) => Some(last.begun_anew(elapsed, memory)),
+                None => last.is_engaged().then(|| last.forgotten(elapsed)),
+            });
         self.meter.forget_cycle();
         engaged
             .second_line_if_made()
             .inspect(|second| second.restart());
-        engaged.give_back(engaged.ahead(elapsed).min(engaged.open_tokens()));
-        engaged.wake_all(elapsed);
+        let line = engaged.line();
+        line.give_back(line.ahead(elapsed).min(line.open_tokens()));
+        engaged.waking().all(elapsed);
     }
 
     /// Returns `true` if the limiter limits nothing, or its bucket is full: at the rate that it
@@ -188,58 +190,14 @@ impl SendRate {
     /// thread is at work.
     #[cfg(feature = "std")]
     pub(crate) fn is_idle(&self, now: Timestamp) -> bool {
-        self.law.is_as_made() && self.words().is_none_or(|engaged| engaged.is_idle(now))
-    }
-}
-
-impl Engaged<'_> {
-    /// Takes the line back to `elapsed`, and writes off what was promised beyond.
-    fn reset(&self, elapsed: u64) {
-        loop {
-            let (head, line) = self.read();
-            if line.rate == Rate::ZERO {
-                break;
-            }
-            if line.is_stale(elapsed) {
-                self.renew(elapsed);
-                continue;
-            }
-            self.spill(&line, line.since);
-            let minted = line.minted_at(elapsed);
-            // First, so that no change begins at a time that this undoes. A thread that stops in
-            // between leaves a line that is extended backwards, which mints less.
-            if line.since > elapsed && !self.line.bring_back(line.since, elapsed) {
-                continue;
-            }
-            let Some(end) = self.line.raise(elapsed) else {
-                continue;
-            };
-            if self
-                .line
-                .replace(head, minted, end, line.rate, head.throttle())
-            {
-                break;
-            }
+        if !self.law.is_as_made() {
+            return false;
         }
-        // What that time made of the rate must not stay, nor a bucket as large.
-        if self.law.moves_with_time() {
-            self.follow(elapsed);
-        }
-        self.second_line_if_made()
-            .inspect(|second| second.restart());
-        self.give_back(self.ahead(elapsed));
-    }
-
-    /// Returns the whole tokens that are promised beyond those minted by `elapsed`.
-    fn ahead(&self, elapsed: u64) -> u64 {
-        let (_, line) = self.read();
-        line.ahead(elapsed, self.last_rank()) / TOKEN
-    }
-
-    #[cfg(feature = "std")]
-    fn is_idle(&self, now: Timestamp) -> bool {
-        let state = self.state.load();
-        if self.is_background_waiting() {
+        let Some(engaged) = self.words() else {
+            return true;
+        };
+        let state = engaged.state.load();
+        if engaged.is_background_waiting() {
             return false;
         }
         if !state.is_engaged() {
@@ -251,7 +209,7 @@ impl Engaged<'_> {
         let Some(then) = now.checked_sub(full_for) else {
             return false;
         };
-        let (_, mut line) = self.read();
+        let (_, mut line) = engaged.line().read();
         let since = line.since.max(state.since());
         let limits = self.law.limits();
         if since > then || limits.is_some_and(|limits| !limits.is_over(now)) {
@@ -261,8 +219,8 @@ impl Engaged<'_> {
         if line.is_paused() {
             line = line.changed(since, self.law.get().resumed(state));
         }
-        let cancelled = self.waiters.total();
-        let issued = self.lending().unspent(&line, then, cancelled);
+        let cancelled = engaged.line().waiters.total();
+        let issued = engaged.lending().unspent(&line, then, cancelled);
         line.is_full(then, issued, cancelled)
     }
 }
@@ -289,7 +247,9 @@ mod tests {
             Ok(())
         );
         let limited = rate.words().expect("it has a ceiling");
-        limited.replace_state(second, |last, _| Some(last.ended()));
+        limited
+            .adaptation()
+            .replace_state(second, |last, _| Some(last.ended()));
         assert!(!rate.snapshot(at(second)).enabled);
         for millis in [1_500, 3_000, 4_500] {
             let now = at(millis * 1_000_000);

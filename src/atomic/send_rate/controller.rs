@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use super::limits::{Limits, Unheard};
-use super::permit::ControlLaw;
+use crate::ControlLaw;
 use crate::atomic::lazy::Lazy;
 use crate::atomic::sync::{AtomicU128, Ordering::Relaxed};
 use crate::law::aws::{Aws, Windows};
@@ -11,7 +11,7 @@ use crate::law::paced::{PacedSettings, PacedSettingsError};
 use crate::law::{Controller, Dimension, Law as _};
 
 /// The law of one limiter, with the settings that may change while it is at work.
-pub(super) struct BoundLaw {
+pub(crate) struct BoundLaw {
     /// Boxed, so that a limiter stays small. `None` is the published law, which has no settings.
     tuned: Option<Box<Tuned>>,
     windows: Windows,
@@ -37,14 +37,14 @@ struct Tuned {
 // older settings does not get it past the gate, whose version is raised on both sides of a change.
 // Models: `paced::a_lower_ceiling_is_obeyed`, `paced::two_changes_at_once_leave_the_rate_of_one`.
 impl BoundLaw {
-    pub(super) fn new(law: Controller, windows: Windows) -> Self {
+    pub(super) fn new(law: Controller, obeyed: Dimension, windows: Windows) -> Self {
         let is_tuned = !matches!(law, Controller::Aws(_));
         let tuned = is_tuned.then(|| {
             Box::new(Tuned {
                 made_with: law,
                 word: AtomicU128::new(law.tunable_bits()),
                 limits: law.declared().map(|_| Lazy::new(Limits::new)),
-                obeyed: Dimension::Requests,
+                obeyed,
                 unheard: Unheard::new(),
             })
         });
@@ -69,21 +69,15 @@ impl BoundLaw {
         self.lends
     }
 
-    /// Sets which declared limits are obeyed.
-    pub(super) fn obey(&mut self, dimension: Dimension) {
-        if let Some(tuned) = &mut self.tuned {
-            tuned.obeyed = dimension;
-        }
-    }
-
-    /// Returns `true` if declared limits are obeyed.
+    /// Returns `true` if declared limits are obeyed: then each send counts, and one that is refused
+    /// may.
     #[inline]
-    pub(super) const fn listens(&self) -> bool {
+    pub(crate) const fn listens(&self) -> bool {
         self.listens
     }
 
     /// Returns which declared limits are obeyed, if the law listens.
-    pub(super) fn obeys(&self) -> Option<Dimension> {
+    pub(crate) fn obeys(&self) -> Option<Dimension> {
         let tuned = self.tuned.as_ref().filter(|_| self.listens)?;
         Some(tuned.obeyed)
     }
@@ -95,6 +89,17 @@ impl BoundLaw {
             return None;
         }
         Some(&self.tuned.as_ref()?.unheard)
+    }
+
+    /// Notes an answer, of a limiter that has heard nothing.
+    #[inline]
+    pub(super) fn note_answer(&self) {
+        self.unheard().inspect(|unheard| unheard.answer());
+    }
+
+    /// Returns `true` if declared limits are obeyed, and several answers came without a report.
+    pub(crate) fn is_unheard(&self) -> bool {
+        self.unheard().is_some_and(Unheard::is_so)
     }
 
     /// Returns the declared limits, if there has been a report.

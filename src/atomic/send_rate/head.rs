@@ -61,7 +61,7 @@ use crate::line::{Head, Line, Minted};
 const WRAPPED: u64 = 1 << 63;
 
 /// The words of the line.
-pub(super) struct LineWords {
+pub(super) struct HeadWords {
     head: AtomicU128,
     since: AtomicU64,
     /// What the bucket holds, in nanoseconds at its rate.
@@ -86,7 +86,7 @@ pub(super) struct LineWords {
 // of the next. A head that is newer than `since` mints less, never more. Models:
 // `send_rate::a_wrapped_line_goes_on_with_a_full_bucket`,
 // `send_rate::a_caller_is_never_between_a_wrapped_line_and_the_next`.
-impl LineWords {
+impl HeadWords {
     /// Creates the words of a line that mints nothing, and stands at `place`; of buckets that hold
     /// `burst` nanoseconds at their rate.
     pub(super) fn new(place: Minted, burst: u64) -> Self {

@@ -20,12 +20,21 @@
 
 use super::acquire::{Engaged, Words};
 use super::lease::{LONGEST_BITS, Lease, Leases, MOST, PART, Terms};
-use crate::atomic::counter::{cores, number, own_words, stand_in};
+use crate::atomic::counter::{cores, known_number, number, own_words, stand_in};
 use crate::atomic::sync::Ordering::{Acquire, Relaxed, Release};
 use crate::fixed::Rate;
 use crate::line::{LONGEST as LONGEST_LINE, Level, Line, Place, TOKEN};
 
 impl Words {
+    /// Returns the lease of the calling thread, and how often leases have been ended. `None` also
+    /// if the thread has yet to ask for its number: then it has taken none.
+    #[inline]
+    pub(super) fn lease(&self) -> Option<(&Lease, u64)> {
+        let lease = self.leases.get()?.of(known_number())?;
+        // Relaxed: see `end_leases`.
+        Some((lease, self.changes.load(Relaxed)))
+    }
+
     /// Ends all leases: what is granted is about to change, or has just changed.
     pub(super) fn end_leases(&self) {
         // Release, with the acquire of a thread that takes a lease. If this addition is first, that
@@ -66,15 +75,15 @@ impl<'a> Lending<'a> {
         }
         // Before the head, with acquire: see `end_leases`.
         let changes = engaged.changes.load(Acquire);
-        let (head, line) = engaged.look_at_line();
+        let (head, line) = engaged.line().look();
         if now.wrapping_sub(line.since) >= LONGEST_LINE || line.rate <= Rate::LEAST {
             return false;
         }
         let minted = line.extended_to(now);
         let level = |cancelled| Level::new(minted, line.capacity(), cancelled);
         let most = line.rate.raw() >> (64_u32.saturating_sub(LONGEST_BITS)) >> cores().ilog2();
-        let has_many =
-            level(engaged.waiters.total()).held(engaged.issued()) >= PART.wrapping_mul(2);
+        let has_many = level(engaged.line().waiters.total()).held(engaged.line().issued())
+            >= PART.wrapping_mul(2);
         if most < 2 || !has_many {
             return false;
         }
@@ -84,7 +93,7 @@ impl<'a> Lending<'a> {
         // It may be that of a thread which has ended, whose number the calling thread has only now
         // got. Before what was given up is counted.
         self.hand_back_of(lease, now);
-        let cancelled = engaged.waiters.total();
+        let cancelled = engaged.line().waiters.total();
         let level = level(cancelled);
         let from = engaged.start.as_nanos().saturating_add(now);
         let batch = lease.ask(from).min(most);
@@ -93,7 +102,7 @@ impl<'a> Lending<'a> {
             return false;
         }
         let mut first = Place::from_bits(0);
-        let taken = engaged.issue(|issued| {
+        let taken = engaged.line().issue(|issued| {
             first = level.next(issued).ok_or(())?;
             let more = (level.held(first) / PART).min(batch.wrapping_sub(1));
             Ok::<_, ()>(first.plus(more.wrapping_mul(TOKEN)))
@@ -118,6 +127,12 @@ impl<'a> Lending<'a> {
         }
     }
 
+    /// Gives back what the calling thread has taken ahead, and ends what others have.
+    pub(super) fn end(self, elapsed: u64) {
+        self.hand_back(elapsed);
+        self.0.end_leases();
+    }
+
     /// Gives back what is left of the lease of the calling thread if no other thread has taken a
     /// token since, before tokens in front of it are given up: it would not know that a full bucket
     /// has lost more by then. Else it stays, and may bring what its age allows (see `lease`).
@@ -127,8 +142,8 @@ impl<'a> Lending<'a> {
             return;
         };
         let is_current = lease.changes.load(Relaxed) == self.0.changes.load(Relaxed);
-        if is_current && self.0.take_back(last, cursor) {
-            self.0.forget_hint();
+        if is_current && self.0.line().take_back(last, cursor) {
+            self.0.line().forget_hint();
         } else {
             lease.resume(last);
         }
@@ -149,17 +164,17 @@ impl<'a> Lending<'a> {
     #[inline(never)]
     fn put_back(self, lease: &Lease, cursor: Place, last: Place, elapsed: u64) {
         // No other thread has taken a token since: as if they had never been taken.
-        if !self.0.take_back(last, cursor) {
+        if !self.0.line().take_back(last, cursor) {
             let Some(line) = self.0.line_at(elapsed) else {
                 return;
             };
-            let cancelled = lease.cancelled_before(self.0.waiters.total());
+            let cancelled = lease.cancelled_before(self.0.line().waiters.total());
             let left = kept(&line, elapsed, cancelled, cursor, last);
             // No more than a full bucket has kept of them, so that there is room. The gate stays:
             // leases are not ended by tokens that come back.
-            self.0.waiters.write_off_placed(left / TOKEN);
+            self.0.line().waiters.write_off_placed(left / TOKEN);
         }
-        self.0.forget_hint();
+        self.0.line().forget_hint();
     }
 
     /// Gives back the leases of threads that have ended.
@@ -176,7 +191,7 @@ impl<'a> Lending<'a> {
 
     /// Returns the last token promised, less those of leases that are neither spent nor ended.
     pub(super) fn unspent(self, line: &Line, elapsed: u64, cancelled: u64) -> Place {
-        let (mut issued, changes) = (self.0.issued(), self.0.changes.load(Relaxed));
+        let (mut issued, changes) = (self.0.line().issued(), self.0.changes.load(Relaxed));
         for lease in self.0.leases.get().into_iter().flat_map(Leases::all) {
             let cancelled = lease.cancelled_before(cancelled);
             let left = kept(line, elapsed, cancelled, lease.cursor(), lease.last());

@@ -8,7 +8,7 @@ use crate::atomic::sync::{
 use crate::law::{Controller, Counted, Law as _, State, Window};
 
 /// Counts requests, and keeps the law's reading of the counts.
-pub(super) struct Meter {
+pub(crate) struct Meter {
     reading: AtomicU128,
     /// The law's cycle.
     cycle: AtomicU128,
@@ -56,12 +56,12 @@ impl Meter {
     }
 
     /// Counts one request if the calling thread need not look at the clock for it.
-    pub(super) fn count_untimed(&self) -> bool {
+    pub(crate) fn count_untimed(&self) -> bool {
         self.counts.stripe().is_some_and(Stripe::try_add_one)
     }
 
     /// Returns `true` if the calling thread need not look at the clock for its next request.
-    pub(super) fn is_ahead(&self) -> bool {
+    pub(crate) fn is_ahead(&self) -> bool {
         self.counts.stripe().is_some_and(Stripe::is_ahead)
     }
 

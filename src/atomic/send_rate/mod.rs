@@ -1,7 +1,9 @@
 //! The send rate: a line of tokens whose slope a control law moves.
 
 mod acquire;
+mod adapt;
 mod admin;
+mod ask;
 mod behind;
 mod controller;
 mod gate;
@@ -17,34 +19,29 @@ mod place;
 mod record;
 mod release;
 mod reports;
-mod reserve;
 mod settle;
 mod snapshot;
 mod state;
+mod token_line;
 mod waiters;
 mod wake;
 
-use core::convert::Infallible;
 use core::time::Duration;
 
 use self::acquire::{Engaged, Words};
 use self::controller::BoundLaw;
-use self::gate::{Gate, GateWord};
-use self::lease::Lease;
-use self::meter::Meter;
-use self::place::Turn;
-use super::counter::known_number;
+use self::gate::Gate;
 use super::lazy::Lazy;
-use super::sync::Ordering::Relaxed;
-use crate::Timestamp;
 use crate::law::aws::{Aws, Windows};
 use crate::law::paced::PacedSettings;
 use crate::law::{Controller, DeclaredSettings, Dimension, Law as _};
-use crate::permit::{self, Class, ControlLaw, Order, SendPermit};
+use crate::permit::{self, Class, Order, SendPermit};
+use crate::{ControlLaw, Timestamp};
 
+pub use self::ask::Background;
+pub(crate) use self::meter::Meter;
 pub(crate) use self::place::PlaceGuard;
 pub use self::place::Reservation;
-pub use self::release::Background;
 pub use self::snapshot::{BackgroundSnapshot, DeclaredLimit, SendRateSnapshot};
 
 /// A token bucket for sends, refilled by time at a rate that adapts to throttling.
@@ -127,7 +124,7 @@ pub struct SendRate {
     words: Lazy<Words>,
     meter: Meter,
     start: Timestamp,
-    law: BoundLaw,
+    pub(crate) law: BoundLaw,
 }
 
 impl SendRate {
@@ -140,7 +137,7 @@ impl SendRate {
             ControlLaw::Paced => Controller::Paced(PacedSettings::new()),
             ControlLaw::Declared => return Self::declared(DeclaredSettings::new(), start),
         };
-        Self::build(law, start)
+        Self::build(law, Dimension::Requests, start)
     }
 
     /// Creates a limiter of [`ControlLaw::Paced`] with `settings`.
@@ -148,10 +145,10 @@ impl SendRate {
     /// With a ceiling or an initial rate it limits from the start, with a full bucket.
     #[must_use]
     pub fn paced(settings: PacedSettings, start: Timestamp) -> Self {
-        Self::build(Controller::Paced(settings), start)
+        Self::build(Controller::Paced(settings), Dimension::Requests, start)
     }
 
-    fn build(law: Controller, start: Timestamp) -> Self {
+    fn build(law: Controller, obeyed: Dimension, start: Timestamp) -> Self {
         let windows = Windows::new(start.as_nanos());
         let (meter, window_end) = Meter::new(&law);
         let rate = Self {
@@ -159,29 +156,13 @@ impl SendRate {
             words: Lazy::new(|| Words::new(law.burst())),
             meter,
             start,
-            law: BoundLaw::new(law, windows),
+            law: BoundLaw::new(law, obeyed, windows),
         };
         if let Some(memory) = law.unthrottled().start {
-            rate.limit_from_the_start(memory);
+            rate.gate.engage();
+            rate.about_to_limit().adaptation().begin(memory);
         }
         rate
-    }
-
-    /// Sets which declared limits are obeyed, before anything is declared.
-    fn obeying(mut self, dimension: Dimension) -> Self {
-        self.law.obey(dimension);
-        self
-    }
-
-    /// Engages a limiter that is to limit from the start, with a full bucket.
-    fn limit_from_the_start(&self, memory: u64) {
-        self.gate.engage();
-        let engaged = self.about_to_limit();
-        let last = engaged.state.load();
-        let _ = engaged.state.replace(last, last.next(0, memory));
-        engaged.apply_state(0);
-        let (_, line) = engaged.read();
-        let _ = engaged.issue(|issued| Ok::<_, Infallible>(issued.less(line.capacity())));
     }
 
     /// Returns the control law that the limiter was created with.
@@ -201,46 +182,10 @@ impl SendRate {
     /// time until another look, 50 ms.
     #[inline]
     pub fn try_acquire(&self, now: Timestamp) -> Result<SendPermit, Duration> {
-        match self.try_order(now) {
+        match self.ask(now, 1, Class::Foreground).take_one() {
             Ok(order) => Ok(SendPermit::with_order(now, 1, order)),
             Err(nanos) => Err(Duration::from_nanos(nanos)),
         }
-    }
-
-    /// Takes a token, or returns the nanoseconds until there is one.
-    ///
-    /// The answer comes in registers. A permit would be written in parts and then loaded whole, and
-    /// such a load waits for the stores: 5 ns.
-    fn try_order(&self, now: Timestamp) -> Result<Order, u64> {
-        let gate = self.gate.look();
-        if !gate.is_engaged() {
-            return Ok(Order::NONE);
-        }
-        if let Some((lease, changes)) = self.lease() {
-            if lease.spend(changes, now.as_nanos()) {
-                return Ok(Order::CHARGED);
-            }
-        }
-        self.try_order_slowly(gate, now)
-    }
-
-    /// As [`try_order`](Self::try_order), where that takes more than a look at the age of a lease.
-    #[inline(never)]
-    fn try_order_slowly(&self, gate: GateWord, now: Timestamp) -> Result<Order, u64> {
-        match self.words() {
-            None => Ok(Order::NONE),
-            Some(engaged) => engaged.try_acquire(gate, now),
-        }
-    }
-
-    /// Returns the lease of the calling thread, and how often leases have been ended. `None` also
-    /// if the thread has yet to ask for its number: then it has taken none.
-    #[inline]
-    fn lease(&self) -> Option<(&Lease, u64)> {
-        let words = self.words.get()?;
-        let lease = words.leases.get()?.of(known_number())?;
-        // Relaxed: see `end_leases`.
-        Some((lease, words.changes.load(Relaxed)))
     }
 
     /// As [`try_acquire`](Self::try_acquire), and asks for the time only if it matters.
@@ -264,58 +209,34 @@ impl SendRate {
     ) -> Result<SendPermit, Duration> {
         let gate = self.gate.look();
         if !gate.is_engaged() {
-            return Ok(self
-                .go_untimed()
-                .unwrap_or_else(|| SendPermit::sent_at(now())));
+            return Ok(if self.meter.is_ahead() {
+                SendPermit::NO_TIME
+            } else {
+                SendPermit::sent_at(now())
+            });
         }
-        let untimed = self
-            .lease()
-            .and_then(|(lease, changes)| lease.spend_untimed(changes));
+        let Some(words) = self.words.get() else {
+            return Ok(SendPermit::with_order(now(), 1, Order::NONE));
+        };
+        let lease = words.lease();
+        let untimed = lease.and_then(|(lease, changes)| lease.spend_untimed(changes));
         if let Some(earlier) = untimed {
             let earlier = Timestamp::from_nanos(earlier);
             return Ok(SendPermit::with_order(earlier, 1, Order::CHARGED_EARLIER));
         }
-        let (now, taken) = self.try_timed(gate, now);
+        let lease = lease.map(|(lease, _)| lease);
+        let (now, taken) = self.with(words).try_timed(lease, gate, now);
         match taken {
             Ok(order) => Ok(SendPermit::with_order(now, 1, order)),
             Err(nanos) => Err(Duration::from_nanos(nanos)),
         }
     }
 
-    /// Takes a token by the clock. Also returns what it said.
-    #[inline(never)]
-    fn try_timed(
-        &self,
-        gate: GateWord,
-        now: impl FnOnce() -> Timestamp,
-    ) -> (Timestamp, Result<Order, u64>) {
-        match (self.words(), self.lease()) {
-            (None, _) => (now(), Ok(Order::NONE)),
-            (Some(engaged), None) => engaged.try_acquire_with(gate, now),
-            (Some(engaged), Some((lease, _))) => engaged.try_lease_with(lease, gate, now),
-        }
-    }
-
-    /// Takes a place in line: first come, first served.
-    ///
-    /// While the limiter limits nothing there is no line: the reservation looks again when it is
-    /// claimed.
-    pub fn reserve(&self, now: Timestamp) -> Reservation<'_> {
-        // A place that the line has no room for is asked for again when it is claimed.
-        let turn = self.queue_up_anyhow(now, 1).unwrap_or(Turn::Unlimited);
-        Reservation::new(self, turn, Class::Foreground)
-    }
-
-    /// Lets a request go without a look at the clock, if that may be.
+    /// Returns the meter while nothing is limited: then a request may go, and be counted, without
+    /// a look at the clock.
     #[inline]
-    pub(crate) fn go_untimed(&self) -> Option<SendPermit> {
-        self.goes_untimed().then_some(SendPermit::NO_TIME)
-    }
-
-    /// Returns `true` if a request may go without a look at the clock.
-    #[inline]
-    pub(crate) fn goes_untimed(&self) -> bool {
-        !self.gate.load().is_engaged() && self.meter.is_ahead()
+    pub(crate) fn untimed(&self) -> Option<&Meter> {
+        Some(&self.meter).filter(|_| !self.gate.load().is_engaged())
     }
 
     /// Returns `true` if the target has the 128-bit atomics that the line of tokens is made of.
@@ -328,10 +249,6 @@ impl SendRate {
         super::sync::AtomicU128::is_lock_free()
     }
 
-    const fn start(&self) -> Timestamp {
-        self.start
-    }
-
     /// Returns the time since the start, as words hold it.
     fn elapsed(&self, now: Timestamp) -> u64 {
         acquire::elapsed(self.start, now)
@@ -340,7 +257,7 @@ impl SendRate {
     /// Returns the words of the limiter, if it has ever been about to limit.
     #[inline]
     fn words(&self) -> Option<Engaged<'_>> {
-        self.words.get().map(|words| self.with(words))
+        Some(self.with(self.words.get()?))
     }
 
     /// Returns the words of the limiter, which is about to limit.
@@ -364,16 +281,7 @@ impl SendRate {
     /// Returns what a request has to look at, `None` if nothing holds it back.
     #[inline]
     fn engaged(&self) -> Option<Engaged<'_>> {
-        self.engaged_at(self.gate.load())
-    }
-
-    #[inline]
-    fn engaged_at(&self, gate: GateWord) -> Option<Engaged<'_>> {
-        if gate.is_engaged() {
-            self.words()
-        } else {
-            None
-        }
+        self.words().filter(|_| self.gate.load().is_engaged())
     }
 }
 

@@ -3,7 +3,7 @@
 use super::SendRate;
 use super::behind::Behind;
 use super::gate;
-use super::head::LineWords;
+use super::head::HeadWords;
 #[cfg(feature = "std")]
 use super::limits;
 use super::waiters::Waiters;
@@ -13,8 +13,8 @@ use crate::line::{Minted, Place, TOKEN};
 
 stand_ins! {
     /// The time of the last change of a line.
-    LastChange(LineWords) {
-        let new() = LineWords::new(Minted::from_place(Place::from_bits(0)), 0);
+    LastChange(HeadWords) {
+        let new() = HeadWords::new(Minted::from_place(Place::from_bits(0)), 0);
         raise(now: u64) -> Option<u64>;
     }
 

@@ -2,36 +2,18 @@
 
 use core::fmt;
 use core::ops::Deref;
+#[cfg(feature = "std")]
+use core::task::Waker;
 use core::time::Duration;
 
 use super::SendRate;
 use super::acquire::Engaged;
-use super::gate::LONGEST_QUIET;
+use super::ask::{Ask, Background, Turn};
 use super::limits::Phase;
+use super::meter::Meter;
 use super::permit::{AcquireError, Class, SendPermit, WeightError};
-use super::waiters::WaiterSlot;
-use crate::Timestamp;
-use crate::line::Place;
 
-/// What a reservation holds.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Turn {
-    /// No place: the limiter limited nothing when it was asked.
-    Unlimited,
-    /// A place in line, and the waiter's slot. One that was due at once has none.
-    Placed {
-        place: Place,
-        slot: Option<WaiterSlot>,
-    },
-    /// A place behind the line, where background stands.
-    Behind {
-        place: Place,
-        slot: Option<WaiterSlot>,
-    },
-    /// The place has been used, if there was one. What it took beyond what its turn waited for goes
-    /// back once the claim is final.
-    Claimed(SendPermit, Option<(Place, u64)>),
-}
+use crate::Timestamp;
 
 /// A place in line for a [`SendRate`].
 ///
@@ -64,22 +46,20 @@ pub(super) enum Turn {
 pub struct Reservation<'a>(PlaceGuard<&'a SendRate>);
 
 impl<'a> Reservation<'a> {
-    pub(super) const fn new(rate: &'a SendRate, turn: Turn, class: Class) -> Self {
-        Self(PlaceGuard::new(rate, turn, 1, class))
+    /// Takes a place for one token. A place that the line has no room for is asked for again when
+    /// it is claimed.
+    pub(super) fn take_one(ask: Ask<'a>) -> Self {
+        let turn = ask.queue_up_anyhow().unwrap_or(Turn::Unlimited);
+        Self(PlaceGuard::new(ask.rate, turn, 1, ask.class))
     }
 
-    /// Takes a place for `weight` tokens, whenever its turn comes.
-    pub(super) fn take(
-        rate: &'a SendRate,
-        now: Timestamp,
-        weight: u32,
-        class: Class,
-    ) -> Result<Self, WeightError> {
-        match PlaceGuard::take(rate, now, weight, class, None) {
-            Ok(held) => Ok(Self(held)),
+    /// Takes a place, whenever its turn comes.
+    pub(super) fn take(ask: Ask<'a>) -> Result<Self, WeightError> {
+        match PlaceGuard::take(ask.rate, ask.now, ask.weight, ask.class, None) {
             Err(AcquireError::Weight(error)) => Err(error),
+            Ok(held) => Ok(Self(held)),
             // Not without a deadline.
-            Err(AcquireError::NotInTime { .. }) => Ok(Self::new(rate, Turn::Unlimited, class)),
+            Err(AcquireError::NotInTime { .. }) => Ok(Self::take_one(ask)),
         }
     }
 
@@ -103,6 +83,72 @@ impl fmt::Debug for Reservation<'_> {
             .field("class", &self.0.class)
             .field("weight", &self.0.weight)
             .finish_non_exhaustive()
+    }
+}
+
+impl SendRate {
+    /// Takes a place in line: first come, first served.
+    ///
+    /// While the limiter limits nothing there is no line: the reservation looks again when it is
+    /// claimed.
+    pub fn reserve(&self, now: Timestamp) -> Reservation<'_> {
+        Reservation::take_one(self.ask(now, 1, Class::Foreground))
+    }
+
+    /// Takes a place in line for `weight` tokens at once.
+    ///
+    /// It holds up those behind it for as long as that many tokens take, and gives them all back if
+    /// it is dropped. It may be for more than the bucket holds at today's rate. While the limiter
+    /// limits nothing, the place is taken when it is claimed, and its weight is not checked any
+    /// more.
+    ///
+    /// # Errors
+    ///
+    /// [`WeightError::Zero`], and [`WeightError::AboveCapacity`] if the bucket does not hold as
+    /// many at the [ceiling](crate::law::PacedSettingsBuilder::ceiling), or a service has declared
+    /// less.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use core::time::Duration;
+    /// use paceline::{SendRate, Timestamp, law::PacedSettings};
+    ///
+    /// let second = Duration::from_secs(1);
+    /// let settings = PacedSettings::fixed(5, second)?.to_builder().burst(second).build()?;
+    /// let (rate, now) = (SendRate::paced(settings, Timestamp::ZERO), Timestamp::ZERO);
+    /// let mut first = rate.reserve_n(now, 5).unwrap();
+    /// assert!(first.claim(now).is_ok(), "the bucket was full");
+    /// let second = rate.reserve_n(now, 4).unwrap();
+    /// let mut third = rate.reserve_n(now, 2).unwrap();
+    /// assert_eq!(third.claim(now), Err(Duration::from_millis(1_200)));
+    /// drop(second);
+    /// assert_eq!(third.claim(now), Err(Duration::from_millis(400)));
+    /// # Ok::<(), paceline::law::PacedSettingsError>(())
+    /// ```
+    pub fn reserve_n(&self, now: Timestamp, weight: u32) -> Result<Reservation<'_>, WeightError> {
+        Reservation::take(self.ask(now, weight, Class::Foreground))
+    }
+}
+
+impl<'a> Background<'a, SendRate> {
+    /// Takes a place behind the line: first come, first served among background.
+    pub fn reserve(&self, now: Timestamp) -> Reservation<'a> {
+        Reservation::take_one(self.of().ask(now, 1, Class::Background))
+    }
+
+    /// Takes a place behind the line for `weight` tokens at once.
+    ///
+    /// The calls that claim it save them up: what the bucket cannot hold between two looks is lost.
+    /// So claim a heavy place every 50 ms, as a `SendLimiter` does, not only
+    /// after the wait. Dropped, what was saved up for it goes back with the next response, or the
+    /// next look of background.
+    ///
+    /// # Errors
+    ///
+    /// As [`SendRate::reserve_n`].
+    pub fn reserve_n(&self, now: Timestamp, weight: u32) -> Result<Reservation<'a>, WeightError> {
+        Reservation::take(self.of().ask(now, weight, Class::Background))
     }
 }
 
@@ -136,10 +182,8 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         // A place taken now would be good whatever is declared before its claim.
         let turn = if weight > 0 && rate.words().is_some_and(is_unbound) {
             Turn::Unlimited
-        } else if class.is_background() {
-            rate.queue_up_behind(now, weight, patience)?
         } else {
-            rate.queue_up(now, weight, patience)?
+            rate.ask(now, weight, class).queue_up(patience)?
         };
         Ok(Self::new(rate, turn, weight, class))
     }
@@ -148,13 +192,11 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
     /// returns `rate`.
     #[cfg(feature = "std")]
     pub(crate) fn take_untimed(rate: R, weight: u32) -> Result<Self, R> {
-        match rate.go_untimed() {
-            Some(permit) if weight == 1 => {
-                let turn = Turn::Claimed(permit, None);
-                Ok(Self::new(rate, turn, weight, Class::Foreground))
-            }
-            _ => Err(rate),
+        if weight != 1 || !rate.untimed().is_some_and(Meter::is_ahead) {
+            return Err(rate);
         }
+        let turn = Turn::Claimed(SendPermit::NO_TIME, None);
+        Ok(Self::new(rate, turn, weight, Class::Foreground))
     }
 
     pub(crate) fn rate(&self) -> &SendRate {
@@ -170,8 +212,9 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         class: Class,
         patience: Option<Duration>,
     ) -> Result<Self, AcquireError> {
-        rate.check(now, weight)?;
-        match rate.wait_of(now, weight, class) {
+        let ask = rate.ask(now, weight, class);
+        ask.check()?;
+        match ask.wait() {
             Some(wait) if patience.is_some_and(|patience| wait > patience) => {
                 Err(AcquireError::NotInTime { wait })
             }
@@ -188,19 +231,14 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
     /// one, and asks again.
     pub(crate) fn join(&mut self, now: Timestamp) {
         if let Turn::Unlimited = self.turn {
-            if let Ok(turn) = self.queue_up(now) {
+            if let Ok(turn) = self.ask(now).queue_up_anyhow() {
                 self.turn = turn;
             }
         }
     }
 
-    /// Takes a place in the line of its class, or returns the time until that has room.
-    fn queue_up(&self, now: Timestamp) -> Result<Turn, Duration> {
-        if !self.class.is_background() {
-            return self.rate.queue_up_anyhow(now, self.weight);
-        }
-        let queued = self.rate.queue_up_behind_anyhow(now, self.weight, None);
-        queued.map_err(|_full| Duration::from_nanos(LONGEST_QUIET))
+    fn ask(&self, now: Timestamp) -> Ask<'_> {
+        self.rate.ask(now, self.weight, self.class)
     }
 
     /// Returns the time until it may be claimed, or would be if it took its place now; `None` if it
@@ -208,7 +246,7 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
     pub(crate) fn wait(&mut self, now: Timestamp) -> Option<Duration> {
         match (self.turn, self.rate.words()) {
             (Turn::Claimed(..), _) | (_, None) => None,
-            (Turn::Unlimited, _) => self.rate.wait_of(now, self.weight, self.class),
+            (Turn::Unlimited, _) => self.ask(now).wait(),
             (_, Some(engaged)) => {
                 let elapsed = engaged.elapsed(now);
                 let nanos = self.nanos_until(engaged, elapsed);
@@ -216,7 +254,7 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
                 let nanos = nanos.or_else(|| {
                     barred()?;
                     // Time may have lifted it.
-                    engaged.catch_up(elapsed);
+                    engaged.adaptation().catch_up(elapsed);
                     barred()
                 });
                 nanos.map(|nanos| engaged.wait(now, nanos))
@@ -245,7 +283,7 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
                     engaged.second_line().behind.unclaim(self.weight, over);
                     Turn::Behind { place, slot: None }
                 } else {
-                    engaged.open(self.weight);
+                    engaged.line().open(self.weight);
                     Turn::Placed { place, slot: None }
                 }
             }
@@ -272,7 +310,7 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
     /// [`unclaim`](Self::unclaim) undoes it.
     pub(crate) fn claim(&mut self, now: Timestamp) -> Result<SendPermit, Duration> {
         if let Turn::Unlimited = self.turn {
-            self.turn = self.queue_up(now)?;
+            self.turn = self.ask(now).queue_up_anyhow()?;
         }
         let (turn, weight) = (self.turn, self.weight);
         let mut permit = SendPermit::of_weight(now, weight);
@@ -291,8 +329,8 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
             let over = if let Turn::Behind { .. } = turn {
                 engaged.second_line().claim(place, weight, slot)
             } else {
-                engaged.close(weight);
-                engaged.waiters.leave(slot);
+                engaged.line().close(weight);
+                engaged.line().waiters.leave(slot);
                 Some(engaged.reports().over(weight))
             };
             used = over.map(|over| (place, over));
@@ -308,9 +346,9 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
             if over > 0 && self.class.is_background() {
                 engaged.second_line().behind.waiters.write_off(over);
             } else if over > 0 {
-                engaged.give_back(over);
+                engaged.line().give_back(over);
             }
-            engaged.wake_due(engaged.elapsed(now));
+            engaged.waking().due(engaged.elapsed(now));
         }
     }
 
@@ -348,11 +386,47 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
                 second.behind.give_up(place, self.weight, slot);
             }
             (_, Some(engaged)) => {
-                engaged.close(self.weight);
                 engaged.give_up(place, self.weight, slot);
             }
         }
         true
+    }
+}
+
+#[cfg(feature = "std")]
+impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
+    /// Lets `waker` be woken when the turn comes sooner than in `wait`, and returns when to look
+    /// again, by the waiter's own timer. `None` if there are too many waiters
+    /// already.
+    ///
+    /// The line may have moved meanwhile: the caller looks at it once more.
+    pub(crate) fn stand(
+        &mut self,
+        now: Timestamp,
+        wait: Duration,
+        waker: &Waker,
+    ) -> Option<Duration> {
+        let engaged = self.rate.words()?;
+        let elapsed = engaged.elapsed(now);
+        let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
+        let (waiters, place, slot) = match &mut self.turn {
+            Turn::Placed { place, slot } => (engaged.line().waiters, *place, slot),
+            Turn::Behind { place, slot } => (&engaged.second_line().behind.waiters, *place, slot),
+            Turn::Unlimited | Turn::Claimed(..) => return None,
+        };
+        *slot = slot.take().or_else(|| waiters.join(place, self.weight));
+        let slot = (*slot)?;
+        let sleep = if self.class.is_background() {
+            let second = engaged.second_line();
+            second.next_look(place, self.weight, elapsed, nanos)
+        } else if waiters.is_first(place) {
+            engaged.waking().next_look(elapsed, nanos)
+        } else {
+            nanos
+        };
+        waiters.stand(slot, elapsed.saturating_add(sleep), waker);
+        engaged.line().head.touch();
+        Some(Duration::from_nanos(sleep))
     }
 }
 

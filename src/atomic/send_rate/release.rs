@@ -1,18 +1,14 @@
 //! What is released to background, and when.
 
-use core::fmt;
 use core::time::Duration;
 
-use super::SendRate;
 use super::acquire::Engaged;
+use super::ask::{Ask, Turn};
 use super::behind::{Behind, NO_PLACE};
 use super::limits::Phase;
-use super::permit::{AcquireError, Class, Order, SendPermit, WeightError};
-use super::place::{Reservation, Turn};
+use super::permit::{AcquireError, Class, Order};
 use super::snapshot::BackgroundSnapshot;
-use super::waiters::{Look, WaiterSlot};
-use super::wake::LATE;
-use crate::Timestamp;
+use super::waiters::{LATE, Look, WaiterSlot};
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::fixed::SECOND;
 use crate::line::{LONGEST_QUEUE, Line, Place, TOKEN};
@@ -34,12 +30,12 @@ pub(super) struct SecondLine<'a> {
 
 impl Engaged<'_> {
     pub(super) fn second_line(&self) -> SecondLine<'_> {
-        let (first, behind) = (self, self.promised.behind.get_or_make());
+        let (first, behind) = (self, self.beside().behind.get_or_make());
         SecondLine { first, behind }
     }
 
     pub(super) fn second_line_if_made(&self) -> Option<SecondLine<'_>> {
-        let (first, behind) = (self, self.promised.behind.get()?);
+        let (first, behind) = (self, self.beside().behind.get()?);
         Some(SecondLine { first, behind })
     }
 
@@ -71,7 +67,7 @@ impl SecondLine<'_> {
             let granted = behind.granted();
             return first.sent().wrapping_sub(granted).wrapping_mul(TOKEN);
         }
-        first.issued().less_tokens(behind.taken()).to_bits()
+        first.line().issued().less_tokens(behind.taken()).to_bits()
     }
 
     /// Returns the tokens of the bucket of `line` that background leaves alone, in the units of a
@@ -100,23 +96,26 @@ impl SecondLine<'_> {
         if most < least {
             return Some(0);
         }
-        let cancelled = first.waiters.total();
+        let cancelled = first.line().waiters.total();
         let level = line.level(elapsed, cancelled);
         // A heavy try would never find as much beyond what is left alone.
         let room = line.capacity().saturating_sub(least.saturating_mul(TOKEN));
         let left = self.left_alone(&line).min(room);
         let mut taken = 0;
-        let issued = first.issue(|issued| match level.take_spare(issued, left, least, most) {
-            Some((next, spare)) => {
-                taken = spare;
-                Ok(next)
-            }
-            None => Err(()),
-        });
+        let issued =
+            first
+                .line()
+                .issue(|issued| match level.take_spare(issued, left, least, most) {
+                    Some((next, spare)) => {
+                        taken = spare;
+                        Ok(next)
+                    }
+                    None => Err(()),
+                });
         if issued.is_err() {
             return Some(0);
         }
-        first.forget_hint();
+        first.line().forget_hint();
         Some(taken)
     }
 
@@ -131,7 +130,7 @@ impl SecondLine<'_> {
         let wanted = behind.waiting_tokens();
         if wanted > 0 {
             let mut taken = self.take_spare(elapsed, 1, wanted);
-            if taken == Some(0) && first.catch_up(elapsed) {
+            if taken == Some(0) && first.adaptation().catch_up(elapsed) {
                 taken = self.take_spare(elapsed, 1, wanted);
             }
             let taken = taken.unwrap_or(0);
@@ -158,7 +157,11 @@ impl SecondLine<'_> {
         let seen = behind.trickle.load(Relaxed);
         if seen != NO_PLACE {
             let place = Place::from_bits(seen);
-            return first.nanos_until(place, elapsed).is_none() && self.end_trickle(seen);
+            let is_due = first.nanos_until(place, elapsed).is_none() && self.end_trickle(seen);
+            if is_due {
+                first.line().close(1);
+            }
+            return is_due;
         }
         let promised = self.promised_to_foreground();
         let mark = behind.mark.load(Relaxed);
@@ -172,12 +175,11 @@ impl SecondLine<'_> {
         let moved = marks.compare_exchange(mark, promised, Relaxed, Relaxed);
         if moved.is_ok() {
             if let Ok(Some(place)) = first.debit(elapsed, 1) {
-                first.open(1);
+                first.line().open(1);
                 let bits = place.to_bits();
                 let put = trickle.compare_exchange(NO_PLACE, bits, Relaxed, Relaxed);
                 // Another thread has put one, or this is no place: it goes back.
                 if put.is_err() || bits == NO_PLACE {
-                    first.close(1);
                     first.give_up(place, 1, None);
                 }
             }
@@ -188,11 +190,8 @@ impl SecondLine<'_> {
     /// Ends the trickle that was `seen`. False if another thread has.
     fn end_trickle(self, seen: u64) -> bool {
         let word = &self.behind.trickle;
-        let ended = word.compare_exchange(seen, NO_PLACE, Relaxed, Relaxed);
-        if ended.is_ok() {
-            self.first.close(1);
-        }
-        ended.is_ok()
+        word.compare_exchange(seen, NO_PLACE, Relaxed, Relaxed)
+            .is_ok()
     }
 
     /// Gives the place of the trickle up: nothing waits for it, and after 2³⁸ tokens it would
@@ -229,8 +228,8 @@ impl SecondLine<'_> {
         let Self { first, .. } = self;
         let units = units.min(LONGEST_QUEUE);
         let line = first.line_at(elapsed)?;
-        let cancelled = first.waiters.total();
-        let last = line.spilled(elapsed, first.issued(), cancelled);
+        let cancelled = first.line().waiters.total();
+        let last = line.spilled(elapsed, first.line().issued(), cancelled);
         let left = self.left_alone(&line);
         let rank = last.less_tokens(cancelled).plus(left).plus(units);
         let wait = first.wait_of(&line, elapsed, rank).unwrap_or(0);
@@ -254,7 +253,7 @@ impl SecondLine<'_> {
             let due = first.nanos_until(Place::from_bits(trickle), elapsed);
             nanos = nanos.min(due.unwrap_or(0));
         }
-        first.next_look(elapsed, nanos.max(LEAST_LOOK))
+        first.waking().next_look(elapsed, nanos.max(LEAST_LOOK))
     }
 
     /// Returns the nanoseconds until the waiter at `place` looks, whose turn comes in about `nanos`.
@@ -294,18 +293,21 @@ impl SecondLine<'_> {
 
     /// Returns how long it would be until `weight` tokens came that were asked for now, `None` if
     /// they are there.
-    fn wait(self, elapsed: u64, weight: u32) -> Option<u64> {
+    pub(super) fn wait(self, elapsed: u64, weight: u32) -> Option<u64> {
         let Self { first, behind } = self;
         let waiting = u64::try_from(behind.waiting()).unwrap_or(0);
         let most = u64::from(weight).saturating_sub(first.reports().over(weight));
         let units = most.wrapping_mul(TOKEN);
         let line = first.line_at(elapsed)?;
         if waiting == 0 && first.reports().spare(elapsed, 0).0 >= most {
-            let cancelled = first.waiters.total();
+            let cancelled = first.line().waiters.total();
             let level = line.level(elapsed, cancelled);
             let room = line.capacity().saturating_sub(units);
             let left = self.left_alone(&line).min(room);
-            if level.take_spare(first.issued(), left, most, most).is_some() {
+            if level
+                .take_spare(first.line().issued(), left, most, most)
+                .is_some()
+            {
                 return None;
             }
         }
@@ -333,118 +335,20 @@ impl SecondLine<'_> {
     }
 }
 
-/// A view of a [`SendRate`] or a [`SendSet`](crate::SendSet) by which requests are
-/// [background](crate::Class::Background): from [`SendRate::background`].
-///
-/// # Examples
-///
-/// ```
-/// use core::time::Duration;
-/// use paceline::{AcquireError, SendRate, Timestamp, law::PacedSettings};
-///
-/// // 10 tokens/s.
-/// let settings = PacedSettings::fixed(10, Duration::from_secs(1))?;
-/// let (rate, now) = (SendRate::paced(settings, Timestamp::ZERO), Timestamp::ZERO);
-/// assert!(rate.try_acquire(now).is_ok());
-/// let mut backfill = rate.background().reserve(now);
-/// let mut person = rate.reserve(now); // comes later, and goes first
-/// let later = Timestamp::from_nanos(150_000_000);
-/// assert!(backfill.claim(later).is_err());
-/// assert!(person.claim(later).is_ok());
-/// assert!(backfill.claim(Timestamp::from_nanos(250_000_000)).is_ok());
-/// # Ok::<(), paceline::law::PacedSettingsError>(())
-/// ```
-#[derive(Clone, Copy)]
-pub struct Background<'a, R>(&'a R);
-
-impl<'a, R> Background<'a, R> {
-    pub(crate) const fn new(of: &'a R) -> Self {
-        Self(of)
-    }
-
-    pub(crate) const fn of(&self) -> &'a R {
-        self.0
-    }
-}
-
-impl<R: fmt::Debug> fmt::Debug for Background<'_, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Background").field(self.0).finish()
-    }
-}
-
-impl<'a> Background<'a, SendRate> {
-    /// Takes a token if one is there that no request waits for, or returns about how long it will
-    /// be until there is one.
-    ///
-    /// # Errors
-    ///
-    /// The wait, never zero: an estimate.
-    pub fn try_acquire(&self, now: Timestamp) -> Result<SendPermit, Duration> {
-        let taken = self.0.try_background(now, 1);
-        taken.map_err(|error| error.wait().unwrap_or(Duration::MAX))
-    }
-
-    /// Takes `weight` tokens at once, or takes nothing.
-    ///
-    /// # Errors
-    ///
-    /// As [`SendRate::try_acquire_n`]. The wait is an estimate.
-    pub fn try_acquire_n(&self, now: Timestamp, weight: u32) -> Result<SendPermit, AcquireError> {
-        self.0.try_background(now, weight)
-    }
-
-    /// Takes a place behind the line: first come, first served among background.
-    pub fn reserve(&self, now: Timestamp) -> Reservation<'a> {
-        let turn = self.0.queue_up_behind(now, 1, None);
-        let turn = turn.unwrap_or(Turn::Unlimited);
-        Reservation::new(self.0, turn, Class::Background)
-    }
-
-    /// Takes a place behind the line for `weight` tokens at once.
-    ///
-    /// The calls that claim it save them up: what the bucket cannot hold between two looks is lost.
-    /// So claim a heavy place every 50 ms, as a `SendLimiter` does, not only
-    /// after the wait. Dropped, what was saved up for it goes back with the next response, or the
-    /// next look of background.
-    ///
-    /// # Errors
-    ///
-    /// As [`SendRate::reserve_n`].
-    pub fn reserve_n(&self, now: Timestamp, weight: u32) -> Result<Reservation<'a>, WeightError> {
-        Reservation::take(self.0, now, weight, Class::Background)
-    }
-}
-
-impl SendRate {
-    /// Returns a view of the limiter by which requests are [background](crate::Class::Background):
-    /// they get the tokens that are there and that no foreground request waits for.
-    #[must_use]
-    pub const fn background(&self) -> Background<'_, Self> {
-        Background::new(self)
-    }
-
-    /// As [`try_behind`](Self::try_behind), with a permit.
-    pub(crate) fn try_background(
-        &self,
-        now: Timestamp,
-        weight: u32,
-    ) -> Result<SendPermit, AcquireError> {
-        let order = self.try_behind(now, weight)?;
-        Ok(SendPermit::with_order(now, weight, order))
-    }
-
-    /// Takes `weight` tokens for background if they are there, and nothing waits for them.
-    pub(crate) fn try_behind(&self, now: Timestamp, weight: u32) -> Result<Order, AcquireError> {
-        self.check_now(now, weight)?;
-        let Some(engaged) = self.engaged() else {
+impl Ask<'_> {
+    /// Takes the tokens for background if they are there, and nothing waits for them.
+    pub(super) fn take_behind(self) -> Result<Order, AcquireError> {
+        let Self { now, weight, .. } = self;
+        self.check_now()?;
+        let Some(engaged) = self.rate.engaged() else {
             return Ok(Order::NONE);
         };
         let elapsed = engaged.elapsed(now);
         engaged.lending().hand_back(elapsed);
-        engaged.catch_up(elapsed);
+        engaged.adaptation().catch_up(elapsed);
         if engaged.reports().phase() == Phase::Unbound {
-            return self.try_order_n(now, weight);
+            let class = Class::Foreground;
+            return Self { class, ..self }.take();
         }
         let second = engaged.second_line();
         second.release(elapsed);
@@ -455,22 +359,19 @@ impl SendRate {
         } else {
             second.take_spare(elapsed, tokens, tokens)
         };
-        let refused = |nanos| AcquireError::NotInTime {
-            wait: engaged.wait(now, nanos),
-        };
         match taken {
             None => Ok(Order::NONE),
             Some(0) => {
                 let waiting = u64::try_from(second.behind.waiting()).unwrap_or(0);
                 let lacking = waiting.saturating_add(tokens.wrapping_mul(TOKEN));
                 let nanos = second.until_released(elapsed, lacking);
-                Err(refused(nanos.unwrap_or(1)))
+                Err(engaged.not_in_time(now, nanos.unwrap_or(1)))
             }
             Some(_) => {
                 let sent = engaged.reports().sent(elapsed, weight, false);
                 let order = sent.map_err(|nanos| {
-                    engaged.give_back(tokens);
-                    refused(nanos)
+                    engaged.line().give_back(tokens);
+                    engaged.not_in_time(now, nanos)
                 })?;
                 second.behind.grant(weight);
                 let promised = second.promised_to_foreground();
@@ -480,31 +381,16 @@ impl SendRate {
         }
     }
 
-    /// Takes a place behind the line for `weight` tokens, if its turn comes within `patience` by
-    /// the estimate. No place if the limiter limits nothing.
-    pub(super) fn queue_up_behind(
-        &self,
-        now: Timestamp,
-        weight: u32,
-        patience: Option<Duration>,
-    ) -> Result<Turn, AcquireError> {
-        self.check(now, weight)?;
-        self.queue_up_behind_anyhow(now, weight, patience)
-    }
-
-    /// As [`queue_up_behind`](Self::queue_up_behind), whatever the capacity is.
-    pub(super) fn queue_up_behind_anyhow(
-        &self,
-        now: Timestamp,
-        weight: u32,
-        patience: Option<Duration>,
-    ) -> Result<Turn, AcquireError> {
-        let Some(engaged) = self.engaged() else {
+    /// Takes a place behind the line, whatever the capacity is, if its turn comes within `patience`
+    /// by the estimate. No place if the limiter limits nothing.
+    pub(super) fn queue_up_behind(self, patience: Option<Duration>) -> Result<Turn, AcquireError> {
+        let Self { now, weight, .. } = self;
+        let Some(engaged) = self.rate.engaged() else {
             return Ok(Turn::Unlimited);
         };
         let elapsed = engaged.elapsed(now);
         engaged.lending().hand_back(elapsed);
-        engaged.catch_up(elapsed);
+        engaged.adaptation().catch_up(elapsed);
         if engaged.reports().phase() == Phase::Unbound || engaged.line_at(elapsed).is_none() {
             return Ok(Turn::Unlimited);
         }
@@ -528,18 +414,6 @@ impl SendRate {
             _ => behind.waiters.join(place, weight),
         };
         Ok(Turn::Behind { place, slot })
-    }
-
-    /// As [`wait_for`](Self::wait_for), for background: an estimate.
-    pub(crate) fn wait_behind(&self, now: Timestamp, weight: u32) -> Option<Duration> {
-        let engaged = self.engaged()?;
-        let elapsed = engaged.elapsed(now);
-        engaged.catch_up(elapsed);
-        let second = engaged.second_line();
-        second.release(elapsed);
-        let wait = second.wait(elapsed, weight);
-        let nanos = wait.max(engaged.reports().may_go(elapsed, weight).err())?;
-        Some(engaged.wait(now, nanos))
     }
 }
 

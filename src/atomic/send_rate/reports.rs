@@ -35,7 +35,7 @@ use super::SendRate;
 use super::acquire::{Engaged, FIRST_SEND};
 use super::behind::Behind;
 use super::gate::{GateWord, LONGEST_QUIET};
-use super::limits::{Limits, Phase, Unheard};
+use super::limits::{Limits, Phase};
 use super::permit::{Order, SendPermit, WeightError};
 use super::record::sent_at;
 use super::snapshot::{DeclaredLimit, whole};
@@ -44,9 +44,7 @@ use crate::atomic::sync::Ordering::Relaxed;
 use crate::bits::LAST_TIME;
 use crate::fixed::{Rate, SECOND};
 use crate::law::declared::{Declared, Plan, Refused, ResetAt, Standing, Told};
-use crate::law::{
-    Controller, DeclaredSettings, Law as _, Ledger, LimitReports, Observed, Reset, State,
-};
+use crate::law::{Controller, DeclaredSettings, Ledger, LimitReports, Observed, Reset, State};
 use crate::line::{Head, Line, Place, TOKEN};
 
 /// So long after the start a request goes for which others have left no turn.
@@ -62,7 +60,8 @@ impl SendRate {
     /// It limits from the start, to the first burst.
     #[must_use]
     pub fn declared(settings: DeclaredSettings, start: Timestamp) -> Self {
-        Self::build(Controller::Declared(settings.law()), start).obeying(settings.obeyed())
+        let law = Controller::Declared(settings.law());
+        Self::build(law, settings.obeyed(), start)
     }
 
     /// Takes in what a service declares in a response to the request of `permit`.
@@ -134,8 +133,8 @@ impl SendRate {
             // After the change, so that no thread notes that the rate before stays: for 50 ms,
             // where this one finds the same rate. No test and no model sees that.
             self.gate.disturb();
-            engaged.follow(elapsed);
-            engaged.wake_due(elapsed);
+            engaged.adaptation().follow(elapsed);
+            engaged.waking().due(elapsed);
         }
         observed
     }
@@ -177,30 +176,6 @@ impl SendRate {
             }
         });
         shares.min()
-    }
-
-    /// Returns `true` if declared limits are obeyed: then each send counts, and one that is refused
-    /// may.
-    pub(crate) const fn listens(&self) -> bool {
-        self.law.listens()
-    }
-
-    /// Returns of what the limiter obeys declared limits.
-    #[cfg(feature = "std")]
-    pub(crate) fn obeys(&self) -> Option<crate::law::Dimension> {
-        self.law.obeys()
-    }
-
-    /// Notes an answer, for a limiter that has heard nothing.
-    #[inline]
-    pub(super) fn note_answer(&self) {
-        self.law.unheard().inspect(|unheard| unheard.answer());
-    }
-
-    /// Returns `true` if the limiter obeys declared limits, and several answers came without a
-    /// report.
-    pub(crate) fn is_unheard(&self) -> bool {
-        self.law.unheard().is_some_and(Unheard::is_so)
     }
 
     /// Returns how many reports were ignored: wrong values, limits beyond the fourth, and reports
@@ -245,8 +220,8 @@ impl<'a> Reports<'a> {
 
     /// Returns the tokens that belong to requests which have not gone yet, in line or behind it.
     fn asked_for(self) -> u64 {
-        let open = self.0.open_tokens();
-        let behind = self.0.promised.behind.get();
+        let open = self.0.line().open_tokens();
+        let behind = self.0.beside().behind.get();
         open.saturating_add(behind.map_or(0, Behind::unclaimed))
     }
 
@@ -264,7 +239,7 @@ impl<'a> Reports<'a> {
         if sent.is_ok() || !has_come {
             return sent;
         }
-        self.0.catch_up(elapsed);
+        self.0.adaptation().catch_up(elapsed);
         let sent = self.send(elapsed, weight);
         if let (Err(_), Some(limits)) = (sent, self.limits()) {
             let others = self.unclaimed(elapsed).saturating_sub(weight.into());
@@ -279,7 +254,7 @@ impl<'a> Reports<'a> {
         // compared with positions that its own request was sent after. Models:
         // `declared::two_sends_at_the_edge_do_not_both_go`,
         // `declared::a_report_beside_a_send_counts_it_or_not`.
-        let word = &self.0.promised.sent;
+        let word = &self.0.beside().sent;
         let Some(limits) = self.limits() else {
             let before = word.fetch_add(weight.into(), Relaxed);
             return Ok(Order::at(before.wrapping_add(weight.into())));
@@ -306,7 +281,7 @@ impl<'a> Reports<'a> {
             if permit.order(sent) == sent {
                 // Relaxed: see `send`. Model:
                 // `declared::a_set_that_takes_back_beside_a_send_is_not_counted`.
-                let word = &self.0.promised.sent;
+                let word = &self.0.beside().sent;
                 let _ = word.compare_exchange(sent, before, Relaxed, Relaxed);
             }
         }
@@ -363,7 +338,7 @@ impl<'a> Reports<'a> {
         }
         if let (true, false, Ok(more)) = (permit.is_ordered(), is_counted, u64::try_from(more)) {
             // Relaxed: see `send`. Model: `sets::two_declared_settlements_both_count`.
-            self.0.promised.sent.fetch_add(more, Relaxed);
+            self.0.beside().sent.fetch_add(more, Relaxed);
         }
         is_any_declared || is_unheard
     }
@@ -373,7 +348,7 @@ impl<'a> Reports<'a> {
         if self.limits().is_some() {
             // After the change: see `observe`.
             self.0.gate.disturb();
-            self.0.follow(elapsed);
+            self.0.adaptation().follow(elapsed);
         }
     }
 
@@ -395,18 +370,16 @@ impl<'a> Reports<'a> {
         let highest = law.paced().and_then(|paced| paced.highest());
         let mut most = highest.unwrap_or(Rate::MAX);
         if contradicted {
-            let reading = Some(self.0.meter.reading());
-            let paced = law.rate(state, now, reading, |peak| self.0.curve.time_to_peak(peak));
-            most = most.min(paced);
+            most = most.min(self.0.adaptation().curve_at(state, now));
         }
         Some(plan?.at_most(most))
     }
 
     /// Returns the whole tokens that were minted for requests which have not gone yet.
     fn unclaimed(self, now: u64) -> u64 {
-        let (_, line) = self.0.read();
+        let (_, line) = self.0.line().read();
         let open = self.asked_for().wrapping_mul(TOKEN);
-        let taken = self.0.last_rank().less(open);
+        let taken = self.0.line().last_rank().less(open);
         let unclaimed = line.minted_at(now).to_place().since(taken);
         u64::try_from(unclaimed).unwrap_or(0).min(open) / TOKEN
     }
@@ -417,13 +390,14 @@ impl<'a> Reports<'a> {
         if let Some(limits) = self.limits() {
             let sent = engaged.sent();
             limits.roll(now, sent);
-            let stuck = limits.note_open(now, sent, engaged.open_tokens(), self.unclaimed(now));
+            let stuck =
+                limits.note_open(now, sent, engaged.line().open_tokens(), self.unclaimed(now));
             // Places that were forgotten, or that the pace has not come to in a whole window: all
             // places move up. The bar is by what is left.
             if stuck > 0 && self.may_go(now, 1).is_ok() {
-                let (_, line) = engaged.read();
-                let ahead = line.ahead(now, engaged.last_rank()).div_ceil(TOKEN);
-                engaged.give_back(ahead.min(stuck));
+                let (_, line) = engaged.line().read();
+                let ahead = line.ahead(now, engaged.line().last_rank()).div_ceil(TOKEN);
+                engaged.line().give_back(ahead.min(stuck));
             }
         }
     }
@@ -454,12 +428,14 @@ impl<'a> Reports<'a> {
         }
         // One try: a loss means that another thread, which computes the same, came first, or a
         // throttle or a report, whose thread does it again.
-        if rate == line.rate || engaged.change(head, line, at, rate, state) {
+        if rate == line.rate || engaged.line().change(head, line, at, rate, state.version()) {
             if lacks_first {
-                engaged.give_back(1);
+                engaged.line().give_back(1);
             }
             let until = plan.until.unwrap_or(u64::MAX);
-            engaged.quieten_gate(&engaged.law.get(), state, now, rate, until, gate);
+            engaged
+                .adaptation()
+                .quieten_gate(&engaged.law.get(), state, now, rate, until, gate);
         }
         true
     }
@@ -510,16 +486,16 @@ impl<'a> Reports<'a> {
         let Some(law) = law.filter(|_| self.phase() == Phase::FirstContact) else {
             return false;
         };
-        let (first, most) = (&engaged.promised.first, u64::from(law.first()));
+        let (first, most) = (&engaged.beside().first, u64::from(law.first()));
         let is_next = || match place {
             Some(place) => engaged.nanos_until(place.less_tokens(1), elapsed).is_none(),
             None => engaged.line_at(elapsed).is_some_and(|line| {
-                let last = engaged.last_rank();
+                let last = engaged.line().last_rank();
                 engaged.wait_of(&line, elapsed, last).is_none()
             }),
         };
         if is_next() && first.is_one_of(most) {
-            engaged.give_back(1);
+            engaged.line().give_back(1);
             return true;
         }
         let Some(place) = place else { return false };
@@ -528,9 +504,11 @@ impl<'a> Reports<'a> {
         if !is_silent || !first.is_one_of(most.saturating_add(1)) {
             return false;
         }
-        let (_, line) = engaged.read();
-        let rank = place.less_tokens(engaged.waiters.before(place));
-        engaged.give_back(line.ahead(elapsed, rank).div_ceil(TOKEN));
+        let (_, line) = engaged.line().read();
+        let rank = place.less_tokens(engaged.line().waiters.before(place));
+        engaged
+            .line()
+            .give_back(line.ahead(elapsed, rank).div_ceil(TOKEN));
         true
     }
 
@@ -571,7 +549,7 @@ impl<'a> Reports<'a> {
 
     /// Forgets what was declared, and who went before that.
     pub(super) fn forget(self) {
-        self.0.promised.first.forget();
+        self.0.beside().first.forget();
         self.limits().inspect(|limits| limits.forget());
         self.0.law.unheard().inspect(|unheard| unheard.forget());
     }

@@ -15,8 +15,8 @@
 //! credited nothing.
 //!
 //! *Declared limits* take a settlement in place of the bucket, because the rate follows from what
-//! is left; `Engaged::settle_sends` says how. What was taken and is not sent is taken back by a
-//! swap of `sent`; see `Engaged::unsend`. Models:
+//! is left; `Reports::settle` says how. What was taken and is not sent is taken back by a swap of
+//! `sent`; see `Reports::unsend`. Models:
 //! `sets::a_settlement_beside_its_report_counts_twice_at_most`,
 //! `sets::a_declared_settlement_beside_a_take_counts_both`.
 //!
@@ -27,6 +27,7 @@
 //!   those tokens.
 
 use super::SendRate;
+use super::ask::Ask;
 use super::permit::{SendPermit, WeightError};
 use crate::Timestamp;
 
@@ -99,20 +100,22 @@ impl SendRate {
             Ok(())
         };
         engaged.reports().follow(elapsed);
-        engaged.wake_due(elapsed);
+        engaged.waking().due(elapsed);
         settled
     }
+}
 
+impl Ask<'_> {
     /// Gives back what the request of `permit` took, which is not sent.
-    pub(crate) fn take_back(&self, now: Timestamp, permit: SendPermit) {
-        if let Some(engaged) = self.words().filter(|_| permit.is_charged()) {
-            let elapsed = engaged.elapsed(now);
+    pub(crate) fn take_back(self, permit: SendPermit) {
+        if let Some(engaged) = self.rate.words().filter(|_| permit.is_charged()) {
+            let elapsed = engaged.elapsed(self.now);
             engaged.lending().hand_back(elapsed);
             engaged.reports().unsend(permit);
             let over = u32::try_from(engaged.reports().over(permit.weight())).unwrap_or(0);
             engaged.credit(elapsed, permit.weight().saturating_sub(over));
             engaged.reports().follow(elapsed);
-            engaged.wake_due(elapsed);
+            engaged.waking().due(elapsed);
         }
     }
 }

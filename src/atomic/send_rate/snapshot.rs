@@ -7,9 +7,8 @@ use super::acquire::Engaged;
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::fixed::Rate;
-use crate::law::cubic::time_to_peak;
 use crate::law::{Dimension, Law as _, LearnedRate, LimitName, State};
-use crate::line::{Head, Line, capacity};
+use crate::line::capacity;
 
 /// The state of a [`SendRate`], for diagnostics.
 ///
@@ -136,12 +135,12 @@ impl SendRate {
         let law = self.law.get();
         let engaged = self.words();
         let state = engaged.map_or(State::NONE, |engaged| engaged.state.load());
-        let read = engaged.map(|engaged| (engaged, engaged.read()));
+        let read = engaged.map(|engaged| (engaged, engaged.line().read()));
         let shown = law.shown(state, self.meter.counted(), elapsed);
         let limited = read.filter(|_| state.is_engaged());
         let (fill, held, available, waiting) = match limited {
             Some((engaged, (head, line))) => (
-                self.fill(state, head, &line, elapsed),
+                engaged.adaptation().fill_rate(state, head, &line, elapsed),
                 // A line that does not follow the state yet still has its own bucket, and requests
                 // find it.
                 (!head.follows(state.version())).then(|| line.capacity()),
@@ -172,11 +171,11 @@ impl SendRate {
                 .map(|second| second.snapshot(limited.is_some()))
                 .unwrap_or_default(),
             in_flight: limited
-                .map(|(engaged, _)| engaged.promised.trip.load(Relaxed))
+                .map(|(engaged, _)| engaged.beside().trip.load(Relaxed))
                 .filter(|trip| *trip > 0 && fill < Rate::MAX.half())
                 .map(|trip| in_flight(fill, trip)),
             declared: self.declared_limit(now),
-            unheard: self.is_unheard(),
+            unheard: self.law.is_unheard(),
             ignored_reports: self.ignored_reports(),
         }
     }
@@ -195,32 +194,14 @@ impl SendRate {
         if !state.is_engaged() {
             return None;
         }
-        let (head, line) = engaged.read();
+        let (head, line) = engaged.line().read();
         let shown = law.shown(state, self.meter.counted(), elapsed);
-        let rate = match self.fill(state, head, &line, elapsed) {
+        let rate = match engaged.adaptation().fill_rate(state, head, &line, elapsed) {
             Rate::LEAST => shown.peak, // in a pause
             _ if shown.is_shut => shown.peak,
             fill => fill.min(shown.peak),
         };
         Some(LearnedRate::new(rate, shown.cycle))
-    }
-
-    /// Returns the fill rate of a limiter that limits.
-    fn fill(&self, state: State, head: Head, line: &Line, elapsed: u64) -> Rate {
-        let law = self.law.get();
-        if law.moves_with_time() {
-            let pace = |engaged: Engaged<'_>| engaged.reports().pace(state, elapsed);
-            if let Some(pace) = self.words().and_then(pace) {
-                return pace.rate_now();
-            }
-            // Where time has moved it to, even if that has not been looked at.
-            return law.rate(state, elapsed, Some(self.meter.reading()), time_to_peak);
-        }
-        if head.follows(state.version()) {
-            line.rate
-        } else {
-            law.first_rate(state, elapsed).1
-        }
     }
 
     /// Returns `true` if sends are limited.
@@ -322,7 +303,7 @@ mod tests {
         assert_close(shown.fill_rate, 7.0);
         assert_close(shown.capacity, 1.0); // of the line that is still in force
         assert_close(shown.last_max_rate, 10.0);
-        limited.apply_state(5 * SECOND);
+        limited.adaptation().apply_state(5 * SECOND);
         assert_eq!(
             rate.snapshot(at(5 * SECOND)).fill_rate.to_bits(),
             shown.fill_rate.to_bits()

@@ -2,7 +2,8 @@
 
 use alloc::vec::Vec;
 
-use super::place::{PlaceGuard, Turn};
+use super::ask::Turn;
+use super::place::PlaceGuard;
 use super::waiters::placed_between;
 use super::*;
 use crate::atomic::sync::Ordering::Relaxed;
@@ -53,7 +54,7 @@ fn a_reset_ends_the_count_after_the_first_throttle() {
     throttle(&rate, SECOND, SECOND);
     let engaged = rate.about_to_limit();
     let version = engaged.state.load().version();
-    let drain = &engaged.promised.drain;
+    let drain = &engaged.beside().drain;
     drain.begin(version, 1);
     assert_eq!(drain.load().of(version), Some(1));
     rate.reset(at(0));
@@ -67,7 +68,7 @@ fn a_throttle_takes_effect_at_the_next_call() {
         |rate| rate.reserve(at(0)).claim(at(0)).is_err(),
         |rate| {
             rate.record(at(0), SendPermit::sent_at(at(0)), Outcome::NotThrottled);
-            rate.about_to_limit().line.head().rate() != Rate::ZERO
+            rate.about_to_limit().line().head.head().rate() != Rate::ZERO
         },
     ];
     for limits in ways {
@@ -107,7 +108,7 @@ fn a_hint_that_ends_no_later_than_the_pause_changes_nothing() {
 fn a_law_of_one_file_moves_the_rate() {
     let first = Rate::from_ratio(100, SECOND);
     let law = Controller::Aimd(crate::law::aimd::Aimd { first });
-    let rate = SendRate::build(law, Timestamp::ZERO);
+    let rate = SendRate::build(law, Dimension::Requests, Timestamp::ZERO);
     let throttle = |now| rate.record(at(now), SendPermit::sent_at(at(now)), Outcome::Throttled);
     let fill = |now| rate.snapshot(at(now)).fill_rate.round();
     assert!(rate.try_acquire(at(0)).is_ok(), "unlimited");
@@ -115,7 +116,7 @@ fn a_law_of_one_file_moves_the_rate() {
     assert_eq!(fill(SECOND).to_bits(), 100_f64.to_bits());
     let now = 3 * SECOND + SECOND / 2;
     while rate.try_acquire(at(now)).is_ok() {}
-    let (_, line) = rate.about_to_limit().read();
+    let (_, line) = rate.about_to_limit().line().read();
     assert_eq!(
         line.rate,
         Rate::from_raw(u128::from(first.raw()) * 102 / 100)
@@ -164,7 +165,8 @@ fn responses_look_when_the_published_law_may_move_the_rate() {
     };
     let rate = limiter();
     throttle(&rate, 0, 0);
-    let drain = &rate.about_to_limit().promised.drain;
+    let limited = rate.about_to_limit();
+    let drain = &limited.beside().drain;
     assert_eq!(drain.load(), Draining::NONE, "it waits for no others");
     let in_50_ms = (150 * MS) >> 8 << 8;
     assert_eq!(quiet(&rate, 100 * MS), (in_50_ms, true));
@@ -188,11 +190,11 @@ fn the_paced_law_is_looked_at_by_steps_and_while_it_drains() {
     let limited = rate.about_to_limit();
     let look = |now| {
         rate.gate.disturb();
-        limited.follow(now);
+        limited.adaptation().follow(now);
         let seen = rate.gate.load();
         (seen.is_quiet(now), seen.is_quiet_for_responses(now))
     };
-    let drain = &limited.promised.drain;
+    let drain = &limited.beside().drain;
     drain.begin(limited.state.load().version(), 7);
     assert_eq!(look(200 * MS), (true, false));
     drain.begin(limited.state.load().version(), 8);
@@ -246,7 +248,7 @@ fn round_trips_are_averaged_over_eight() {
     for (trip, average) in [(80, 80), (160, 90), (10, 80)] {
         rate.gate.disturb();
         succeed(&rate, start + SECOND, start + SECOND + trip * MS);
-        let known = rate.about_to_limit().promised.trip.load(Relaxed);
+        let known = rate.about_to_limit().beside().trip.load(Relaxed);
         assert_eq!(known, average * MS);
     }
 }
@@ -258,10 +260,10 @@ fn a_pause_ends_at_its_time() {
     let last = limited.state.load();
     let pause = last.next(2 * SECOND, last.memory() | 1 << 48);
     assert!(limited.state.replace(last, pause));
-    limited.apply_state(SECOND);
+    limited.adaptation().apply_state(SECOND);
     for (now, pauses) in [(2 * SECOND - 1, true), (2 * SECOND, false)] {
-        limited.follow(now);
-        assert_eq!(limited.read().1.is_paused(), pauses, "{now}");
+        limited.adaptation().follow(now);
+        assert_eq!(limited.line().read().1.is_paused(), pauses, "{now}");
     }
 }
 
@@ -273,7 +275,7 @@ fn a_report_after_long_silence_is_in_force_at_once() {
     let report = LimitReport::new(30).limit(60);
     let report = report.reset(Reset::In(Duration::from_secs(60)));
     rate.observe(at(now), SendPermit::sent_at(at(now)), &report.into());
-    let (_, line) = rate.about_to_limit().read();
+    let (_, line) = rate.about_to_limit().line().read();
     assert!(line.rate <= Rate::from_ratio(1, SECOND), "{:?}", line.rate);
 }
 
@@ -290,10 +292,10 @@ fn a_line_that_is_renewed_keeps_its_rate() {
         }
         succeed(&rate, 3 * SECOND, 3 * SECOND);
         let limited = rate.about_to_limit();
-        let (_, before) = limited.read();
+        let (_, before) = limited.line().read();
         let now = 100 * SECOND;
         assert!(rate.try_acquire(at(now)).is_ok());
-        let (head, line) = limited.read();
+        let (head, line) = limited.line().read();
         assert_eq!((line.since, line.rate), (now, before.rate));
         assert!(head.follows(limited.state.load().version()));
     }
@@ -305,7 +307,7 @@ fn a_reset_takes_the_line_back_with_what_its_bucket_holds() {
     throttle(&rate, 100 * SECOND, 100 * SECOND);
     rate.reset(at(SECOND));
     let limited = rate.about_to_limit();
-    let times = [limited.read().1.since, limited.state.load().since()];
+    let times = [limited.line().read().1.since, limited.state.load().since()];
     assert_eq!(times, [SECOND; 2]);
     assert!(rate.try_acquire(at(SECOND)).is_err(), "it was empty then");
     assert!(rate.try_acquire(at(3 * SECOND)).is_ok());
@@ -329,23 +331,29 @@ fn a_gap_is_retired_when_due_and_the_last_place_at_once() {
     let rate = limiter();
     throttle(&rate, 0, 0); // one token in two seconds
     let limited = rate.about_to_limit();
-    let total = limited.waiters.total();
-    let issued = limited.issued();
+    let total = limited.line().waiters.total();
+    let issued = limited.line().issued();
     let mut first = rate.reserve(at(0));
     drop(rate.reserve(at(0)));
-    assert_eq!(limited.last_rank(), issued.plus(TOKEN).less_tokens(total));
+    assert_eq!(
+        limited.line().last_rank(),
+        issued.plus(TOKEN).less_tokens(total)
+    );
     let second = rate.reserve(at(0));
     let third = rate.reserve(at(0));
     drop(second);
-    assert_eq!(placed_between(total, limited.waiters.total()), 1);
-    assert!(limited.waiters.has_gaps());
+    assert_eq!(placed_between(total, limited.line().waiters.total()), 1);
+    assert!(limited.line().waiters.has_gaps());
     assert!(first.claim(at(2 * SECOND)).is_ok());
-    let (_, line) = limited.read();
+    let (_, line) = limited.line().read();
     rate.gate.quiet_until(rate.gate.load(), 2 * SECOND, false);
-    limited.retire(&line, 2 * SECOND);
-    assert!(!limited.waiters.has_gaps(), "those before it are due");
+    limited.line().retire(&line, 2 * SECOND);
+    assert!(
+        !limited.line().waiters.has_gaps(),
+        "those before it are due"
+    );
     drop(third);
-    assert!(!limited.waiters.has_gaps(), "the last one");
+    assert!(!limited.line().waiters.has_gaps(), "the last one");
 }
 
 #[test]
@@ -354,12 +362,11 @@ fn a_place_that_is_claimed_leaves_its_slot() {
     throttle(&rate, 0, 0);
     let mut slots = Vec::new();
     for token in 1..=9 {
-        let Ok(Turn::Placed { place, slot }) = rate.queue_up_anyhow(at(0), 1) else {
+        let mut held = PlaceGuard::take(&rate, at(0), 1, Class::Foreground, None).expect("room");
+        let Turn::Placed { slot, .. } = held.turn else {
             panic!("there is a line");
         };
-        let turn = Turn::Placed { place, slot };
-        let mut held = Reservation::new(&rate, turn, Class::Foreground);
-        assert!(held.claim(at(token * 2 * SECOND)).is_ok());
+        assert!(held.claim_with(|| at(token * 2 * SECOND)).is_ok());
         slots.push(slot);
     }
     assert_eq!(slots[8], slots[0], "of eight");
@@ -453,7 +460,7 @@ fn before_the_first_report_one_request_goes_of_any_weight() {
     );
     let rate = SendRate::declared(settings, Timestamp::ZERO);
     let permit = rate.try_acquire_n(at(0), 50_000).expect("the first");
-    rate.take_back(at(0), permit);
+    rate.ask(at(0), 1, Class::Foreground).take_back(permit);
     assert_eq!([0; 3].map(|now| tried(&rate, now)), [true, false, false]);
 }
 
@@ -595,11 +602,11 @@ fn a_new_window_mints_nothing_for_the_time_before_it_is_looked_at() {
     let report = left(30).window(Duration::from_secs(60)).refills(false);
     rate.observe(at(0), permit, &report.into());
     let limited = rate.about_to_limit();
-    let before = limited.read().1.rate;
+    let before = limited.line().read().1.rate;
     assert!(before > Rate::LEAST && before < Rate::from_ratio(1, SECOND));
     let now = 70 * SECOND;
-    limited.follow(now);
-    let (_, line) = limited.read();
+    limited.adaptation().follow(now);
+    let (_, line) = limited.line().read();
     assert!(line.rate > before);
     assert_eq!(line.since, now);
 }
@@ -612,7 +619,7 @@ fn where_nothing_is_declared_a_wait_is_that_of_the_paced_law() {
     }
     throttle(&rate, 0, SECOND);
     let limited = rate.about_to_limit();
-    limited.follow(SECOND);
+    limited.adaptation().follow(SECOND);
     let mut places: Vec<_> = (0..1_000).map(|_| rate.reserve(at(SECOND))).collect();
     let wait = places[999].claim(at(SECOND)).expect_err("far behind");
     assert!(wait > Duration::from_millis(50), "{wait:?}");
@@ -632,15 +639,15 @@ fn a_refusal_is_by_what_time_has_made_of_the_rate() {
     let rate = paced(10);
     throttle(&rate, 0, SECOND);
     let limited = rate.about_to_limit();
-    limited.follow(SECOND);
-    let slow = limited.read().1.rate;
+    limited.adaptation().follow(SECOND);
+    let slow = limited.line().read().1.rate;
     let refused = || loop {
         if let Err(wait) = rate.try_acquire(at(2 * SECOND)) {
             break wait;
         }
     };
     let waits = [refused(), refused()];
-    assert!(limited.read().1.rate > slow);
+    assert!(limited.line().read().1.rate > slow);
     assert_eq!(waits[0], waits[1]);
 }
 
@@ -756,15 +763,15 @@ fn only_what_was_open_all_along_moves_up() {
     let engaged = rate.about_to_limit();
     let reserve = |now, count| -> Vec<_> { (0..count).map(|_| rate.reserve(at(now))).collect() };
     let _forgotten = reserve(0, 2);
-    engaged.follow(61 * SECOND);
+    engaged.adaptation().follow(61 * SECOND);
     let _later = reserve(100 * SECOND, 200);
     let now = 122 * SECOND;
     let ahead = || {
-        let (_, line) = engaged.read();
-        line.ahead(now, engaged.last_rank()).div_ceil(TOKEN)
+        let (_, line) = engaged.line().read();
+        line.ahead(now, engaged.line().last_rank()).div_ceil(TOKEN)
     };
     let before = ahead();
-    engaged.follow(now);
+    engaged.adaptation().follow(now);
     assert_eq!(before - ahead(), 2);
 }
 
@@ -803,7 +810,7 @@ fn a_wait_ends_with_the_window_of_the_limit_that_binds() {
     }
     let limited = rate.about_to_limit();
     let now = 10 * SECOND;
-    limited.follow(now);
+    limited.adaptation().follow(now);
     let pace = limited.reports().pace(limited.state.load(), now);
     let pace = pace.expect("declared");
     assert_eq!(pace.until, None, "99 are left");

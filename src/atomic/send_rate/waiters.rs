@@ -17,7 +17,7 @@
 //! 6. A waiter takes its stand and then looks at the line once more. A thread that changes the line
 //!    walks afterwards. Each has a fence between its two steps, so that one of them sees the other.
 //!    A response that moves the published law along its curve has no fence: the swap of the head
-//!    orders the two, see `LineWords::touch`.
+//!    orders the two, see `HeadWords::touch`.
 //! 7. A waiter's timer serves it: it is woken only if the timer has become late.
 //!
 //! loom and shuttle check that no bad state comes up. That no waiter sleeps for good follows from
@@ -83,6 +83,7 @@ use crate::atomic::sync::{
     fence,
 };
 use crate::bits::Field;
+use crate::fixed::SECOND;
 use crate::line::Place;
 
 /// The slots of each table. A waiter takes one in the last table that there is, and makes the next
@@ -92,6 +93,9 @@ const TABLES: &[u32] = if cfg!(all(loom, feature = "loom")) {
 } else {
     &[8, 64, 512, 4_096, 32_768, 262_144]
 };
+
+/// How late a timer may be, in nanoseconds, before its waiter is woken.
+pub(super) const LATE: u64 = SECOND.wrapping_div(100);
 
 /// How many taken slots a waiter passes over before it takes a table for full.
 const TRIES: u32 = 64;

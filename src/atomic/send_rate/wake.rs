@@ -7,21 +7,15 @@
 //! woken and has not looked since. So a waiter that is never polled holds up no other. After
 //! `set_paced`, `reset` and `forget_throttles` the walk wakes all waiters whose timers are late.
 
-#[cfg(feature = "std")]
-use core::{ops::Deref, task::Waker, time::Duration};
+use core::ops::Deref;
 
 use super::SendRate;
 use super::acquire::Engaged;
-#[cfg(feature = "std")]
-use super::place::{PlaceGuard, Turn};
-use super::waiters::Look;
+use super::waiters::{LATE, Look};
 use crate::Timestamp;
 use crate::fixed::SECOND;
 use crate::law::Law as _;
 use crate::law::cubic::time_to_peak;
-
-/// How late a timer may be, in nanoseconds, before its waiter is woken.
-pub(super) const LATE: u64 = SECOND.wrapping_div(100);
 
 /// How late the timer of the second in line may be: it matters only if the first never looks again.
 const SECOND_LATE: u64 = SECOND.wrapping_div(25);
@@ -37,30 +31,49 @@ const LEAST: u64 = SECOND.wrapping_div(40);
 /// holds up no other.
 const FIRST: usize = 2;
 
+/// A limiter that limits, as its waiters see it.
+#[derive(Clone, Copy)]
+pub(super) struct Waking<'a>(&'a Engaged<'a>);
+
+impl<'a> Deref for Waking<'a> {
+    type Target = Engaged<'a>;
+
+    fn deref(&self) -> &Engaged<'a> {
+        self.0
+    }
+}
+
 impl Engaged<'_> {
+    /// Returns what wakes waiters.
+    pub(super) const fn waking(&self) -> Waking<'_> {
+        Waking(self)
+    }
+}
+
+impl Waking<'_> {
     /// Wakes the waiters whose turn comes sooner than they know.
     ///
     /// Called by a thread that has raised the rate or left the line. It looks after the waiters
     /// whose turn has come and after the first few whose has not; each of these does the same when
     /// it leaves, and so on down the line.
-    pub(super) fn wake_due(&self, elapsed: u64) {
+    pub(super) fn due(self, elapsed: u64) {
         self.wake(elapsed, FIRST);
     }
 
     /// Wakes all waiters whose turn comes sooner than they know, after a change that may be
     /// followed by no other call.
-    pub(super) fn wake_all(&self, elapsed: u64) {
+    pub(super) fn all(self, elapsed: u64) {
         self.wake(elapsed, usize::MAX);
     }
 
-    fn wake(&self, elapsed: u64, most: usize) {
+    fn wake(self, elapsed: u64, most: usize) {
         let second = || self.second_line_if_made();
         second().inspect(|second| second.release(elapsed));
         second().inspect(|second| second.wake(elapsed, most));
         if let Some(line) = self.line_at(elapsed) {
-            self.retire(&line, elapsed);
+            self.line().retire(&line, elapsed);
         }
-        self.waiters.walk(most, |ahead, rank, timer| {
+        self.line().waiters.walk(most, |ahead, rank, timer| {
             // A turn that has come may be barred yet.
             let nanos = self.nanos_until_rank(|_| rank, elapsed);
             let Some(nanos) = nanos.or_else(|| self.reports().may_go(elapsed, 1).err()) else {
@@ -89,7 +102,7 @@ impl Engaged<'_> {
     /// enough to look once the curve has risen by the part of itself that 5 ms are of the wait:
     /// however often that is, up to the least time between looks, they cost the first in line
     /// no more than these 5 ms together.
-    pub(super) fn next_look(&self, elapsed: u64, nanos: u64) -> u64 {
+    pub(super) fn next_look(self, elapsed: u64, nanos: u64) -> u64 {
         if !self.law.moves_with_time() {
             return nanos; // only what is recorded moves the rate
         }
@@ -113,48 +126,11 @@ impl Engaged<'_> {
     }
 }
 
-#[cfg(feature = "std")]
-impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
-    /// Lets `waker` be woken when the turn comes sooner than in `wait`, and returns when to look
-    /// again, by the waiter's own timer. `None` if there are too many waiters
-    /// already.
-    ///
-    /// The line may have moved meanwhile: the caller looks at it once more.
-    pub(crate) fn stand(
-        &mut self,
-        now: Timestamp,
-        wait: Duration,
-        waker: &Waker,
-    ) -> Option<Duration> {
-        let engaged = self.rate.words()?;
-        let elapsed = engaged.elapsed(now);
-        let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
-        let (waiters, place, slot) = match &mut self.turn {
-            Turn::Placed { place, slot } => (&engaged.words.waiters, *place, slot),
-            Turn::Behind { place, slot } => (&engaged.second_line().behind.waiters, *place, slot),
-            Turn::Unlimited | Turn::Claimed(..) => return None,
-        };
-        *slot = slot.take().or_else(|| waiters.join(place, self.weight));
-        let slot = (*slot)?;
-        let sleep = if self.class.is_background() {
-            let second = engaged.second_line();
-            second.next_look(place, self.weight, elapsed, nanos)
-        } else if waiters.is_first(place) {
-            engaged.next_look(elapsed, nanos)
-        } else {
-            nanos
-        };
-        waiters.stand(slot, elapsed.saturating_add(sleep), waker);
-        engaged.line.touch();
-        Some(Duration::from_nanos(sleep))
-    }
-}
-
 impl SendRate {
     /// Wakes those in line whose turn comes sooner than they know.
     pub(crate) fn wake_due(&self, now: Timestamp) {
         if let Some(engaged) = self.engaged() {
-            engaged.wake_due(engaged.elapsed(now));
+            engaged.waking().due(engaged.elapsed(now));
         }
     }
 }
@@ -163,11 +139,12 @@ impl SendRate {
 mod tests {
     use alloc::{sync::Arc, task::Wake};
     use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+    use core::{task::Waker, time::Duration};
 
     use super::*;
-    use crate::atomic::send_rate::place::Turn;
+    use crate::atomic::send_rate::ask::Turn;
     use crate::law::paced::PacedSettings;
-    use crate::{ControlLaw, Outcome, SendPermit};
+    use crate::{Class, ControlLaw, Outcome, SendPermit};
 
     #[derive(Default)]
     struct Woken(AtomicU32);
@@ -190,13 +167,15 @@ mod tests {
         rate.record(ZERO, SendPermit::sent_at(ZERO), Outcome::Throttled);
         let engaged = rate.about_to_limit();
         let places = timers.map(|timer| {
-            let Ok(Turn::Placed { place, slot }) = rate.queue_up_anyhow(ZERO, 1) else {
+            let Ok(Turn::Placed { place, slot }) =
+                rate.ask(ZERO, 1, Class::Foreground).queue_up_anyhow()
+            else {
                 panic!("there is a line");
             };
             let woken = Arc::new(Woken::default());
             let waker = Waker::from(Arc::clone(&woken));
             let slot = slot.expect("there is room");
-            engaged.waiters.stand(slot, timer, &waker);
+            engaged.line().waiters.stand(slot, timer, &waker);
             (place, woken)
         });
         walk(&rate);
@@ -230,7 +209,8 @@ mod tests {
         let now = Timestamp::from_nanos(SECOND);
         rate.record(now, SendPermit::sent_at(now), Outcome::Throttled);
         let engaged = rate.about_to_limit();
-        let looks = [100, 160, 200, 1_600].map(|ms| engaged.next_look(SECOND, ms * LATE / 10));
+        let looks =
+            [100, 160, 200, 1_600].map(|ms| engaged.waking().next_look(SECOND, ms * LATE / 10));
         assert_eq!(looks, [100, 40, 50, 25].map(|ms| ms * LATE / 10));
     }
 }

@@ -288,9 +288,9 @@ impl PacedSettings {
     /// The initial rate is kept between them.
     pub(crate) fn with_tunable_bits(self, bits: u128) -> Self {
         let permille = u16::try_from(BETA.get(bits)).unwrap_or(u16::MAX);
-        let ceiling = CEILING.rate(bits);
+        let ceiling = Rate::from_bits(CEILING.get(bits));
         let tuned = Self {
-            floor: FLOOR.rate(bits),
+            floor: Rate::from_bits(FLOOR.get(bits)),
             ceiling: (ceiling != Rate::ZERO).then_some(ceiling),
             beta: fraction(permille),
             ..self

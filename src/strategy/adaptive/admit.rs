@@ -3,104 +3,62 @@
 use core::time::Duration;
 
 use super::{Adaptive, LONG_WAIT};
+use crate::SendPermit;
 use crate::atomic::cells::{Condition, Tally};
 use crate::strategy::{
-    event::EventKind, refusal::NotAdmitted, request::SendRequest, token::nanos, turn::SendTurn,
+    event::EventKind,
+    refusal::NotAdmitted,
+    request::SendRequest,
+    token::nanos,
+    turn::{Lines, SendTurn},
 };
-use crate::{AcquireError, SendPermit};
 
 impl Adaptive {
-    /// Asks the send rate. The rest is for attempts that wait, and for hooks.
+    /// Asks the send rates. The rest is for attempts that wait, and for hooks.
     #[inline(never)]
     pub(super) fn admit_limited(
         &self,
         turn: &mut SendTurn,
         request: SendRequest<'_>,
     ) -> Result<SendPermit, NotAdmitted> {
-        let (manner, clock) = (&self.pace().manner, &self.engine.common.clock);
-        let asked = match self.set {
-            None => turn.ask(manner, &self.rate, clock, request),
-            Some(_) => Err(None),
+        let begins = !turn.is_in_line();
+        let lines = Lines {
+            manner: &self.pace().manner,
+            rate: &self.rate,
+            set: self.set.as_deref(),
+            clock: &self.engine.common.clock,
         };
-        match asked {
+        match turn.pass(lines, request) {
             Ok(permit) if !self.engine.is_watched => Ok(permit),
-            asked => self.admit_closely(turn, request, asked),
+            admitted => self.note_admission(turn, request, admitted, begins),
         }
     }
 
+    /// Takes note of an attempt that is let go, has to wait, or is refused.
     // Out of the way of an attempt that goes at once.
     #[inline(never)]
-    fn admit_closely(
+    fn note_admission(
         &self,
         turn: &mut SendTurn,
         request: SendRequest<'_>,
-        asked: Result<SendPermit, Option<AcquireError>>,
+        admitted: Result<SendPermit, NotAdmitted>,
+        begins: bool,
     ) -> Result<SendPermit, NotAdmitted> {
-        let begins = !turn.is_in_line();
-        let (manner, clock) = (&self.pace().manner, &self.engine.common.clock);
-        let admitted = match (asked, &self.set) {
-            (Ok(permit), _) => Ok(permit),
-            (Err(why), None) => turn.queue(manner, &self.rate, clock, request, why),
-            (Err(_), Some(set)) => turn.admit_all(manner, set, clock, request),
-        };
-        let admitted = admitted.map_err(|why| self.not_admitted(turn, request, why, begins));
-        if self.engine.is_watched {
-            self.show_sent(turn, request, &admitted);
+        match admitted {
+            Ok(_) => {
+                let now = || request.now(self.clock());
+                let waited = |began| now().saturating_since(began);
+                let waited = turn.began().map_or(Duration::ZERO, waited);
+                let background = request.is_background();
+                self.engine.show(|| EventKind::Sent { waited, background });
+            }
+            Err(NotAdmitted::Refused { wait }) => self.note_refused(request, wait),
+            Err(NotAdmitted::Wait { wait, look_in }) => {
+                return Err(self.note_wait(turn, request, wait, look_in, begins));
+            }
+            Err(_) => {}
         }
         admitted
-    }
-
-    /// Takes note of an attempt that has to wait or is refused. In bulk the attempt gives up its
-    /// place when everything has been throttled for too long.
-    fn not_admitted(
-        &self,
-        turn: &mut SendTurn,
-        request: SendRequest<'_>,
-        why: NotAdmitted,
-        begins: bool,
-    ) -> NotAdmitted {
-        if let NotAdmitted::Refused { wait } = why {
-            self.note_refused(request, wait);
-        }
-        let NotAdmitted::Wait { wait, mut look_in } = why else {
-            return why;
-        };
-        // An attempt that waits for several limits counts even if it is then refused as stalled.
-        let counts_at_once = self.set.is_some();
-        if begins && counts_at_once {
-            self.count_delayed(request);
-        }
-        self.note_wait(turn, request, wait);
-        if let Some((drought, longest)) = self.bulk_limits() {
-            let now = request.now(self.clock()).as_nanos();
-            if begins {
-                drought.resumed(now, longest);
-            }
-            if let Some(dry) = drought.length(now) {
-                let left = longest.saturating_sub(dry);
-                if left == 0 {
-                    *turn = SendTurn::new();
-                    let span = Duration::from_nanos(dry);
-                    return NotAdmitted::Stalled { span };
-                }
-                look_in = look_in.min(Duration::from_nanos(left));
-            }
-        }
-        if begins && !counts_at_once {
-            self.count_delayed(request);
-        }
-        NotAdmitted::Wait { wait, look_in }
-    }
-
-    /// Counts an attempt that has to wait.
-    fn count_delayed(&self, request: SendRequest<'_>) {
-        self.engine.counts.one(Tally::Delayed);
-        if request.is_background() {
-            self.engine.counts.one(Tally::DelayedBackground);
-            if self.engine.counts.note(Condition::Classes, true) {
-                self.engine.tell(|| EventKind::BackgroundWaits);
-            }
-        }
     }
 
     /// Counts a send that is refused.
@@ -121,43 +79,61 @@ impl Adaptive {
         }
     }
 
-    /// Explains a wait of a second or more, once for each attempt.
-    fn note_wait(&self, turn: &mut SendTurn, request: SendRequest<'_>, wait: Duration) {
-        if wait < LONG_WAIT || !self.is_heard() || !turn.explains() {
-            return;
-        }
-        let (limit, now) = (turn.limit().unwrap_or(0), request.now(self.clock()));
-        if let Some(rate) = self.rates().nth(limit) {
-            let kind = EventKind::LongWait {
-                wait,
-                limit,
-                dimension: rate.obeys().unwrap_or_default(),
-                rate: &rate.snapshot(now),
-                background: request.is_background(),
-            };
-            self.engine.tell(|| kind);
-        }
-    }
-
-    /// Calls the hook for an attempt that is let go, with how long it has waited.
-    fn show_sent(
+    /// Explains a wait of a second or more, and counts an attempt that has to wait, each once. In
+    /// bulk the attempt gives up its place when everything has been throttled for too long.
+    fn note_wait(
         &self,
         turn: &mut SendTurn,
         request: SendRequest<'_>,
-        admitted: &Result<SendPermit, NotAdmitted>,
-    ) {
-        let began = turn.began();
-        match admitted {
-            Ok(_) => {
-                let now = || request.now(self.clock());
-                let waited = began.map_or(Duration::ZERO, |began| now().saturating_since(began));
-                let background = request.is_background();
-                self.engine.show(|| EventKind::Sent { waited, background });
+        wait: Duration,
+        mut look_in: Duration,
+        begins: bool,
+    ) -> NotAdmitted {
+        let (counts, background) = (&self.engine.counts, request.is_background());
+        let now = || request.now(self.clock());
+        let mut stalled = None;
+        if let Some((drought, longest)) = self.bulk_limits() {
+            let now = now().as_nanos();
+            if begins {
+                drought.resumed(now, longest);
             }
-            Err(NotAdmitted::Wait { .. }) if began.is_none() => {
-                turn.begin(request.now(self.clock()));
+            if let Some(dry) = drought.length(now) {
+                match longest.saturating_sub(dry) {
+                    0 => stalled = Some(Duration::from_nanos(dry)),
+                    left => look_in = look_in.min(Duration::from_nanos(left)),
+                }
             }
-            Err(_) => {}
         }
+        if wait >= LONG_WAIT && self.is_heard() && turn.explains() {
+            let limit = turn.limit().unwrap_or(0);
+            if let Some(rate) = self.rates().nth(limit) {
+                let kind = EventKind::LongWait {
+                    wait,
+                    limit,
+                    dimension: rate.law.obeys().unwrap_or_default(),
+                    rate: &rate.snapshot(now()),
+                    background,
+                };
+                self.engine.tell(|| kind);
+            }
+        }
+        // An attempt that waits for several limits counts even if it is refused as stalled.
+        if begins && (self.set.is_some() || stalled.is_none()) {
+            counts.one(Tally::Delayed);
+            if background {
+                counts.one(Tally::DelayedBackground);
+                if counts.note(Condition::Classes, true) {
+                    self.engine.tell(|| EventKind::BackgroundWaits);
+                }
+            }
+        }
+        if let Some(span) = stalled {
+            *turn = SendTurn::new();
+            return NotAdmitted::Stalled { span };
+        }
+        if self.engine.is_watched {
+            turn.begin(now);
+        }
+        NotAdmitted::Wait { wait, look_in }
     }
 }

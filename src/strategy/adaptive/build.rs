@@ -6,7 +6,7 @@ use super::{Adaptive, Pace};
 use crate::{
     ControlLaw,
     law::{DeclaredSettings, Dimension, PacedSettings, PacedSettingsError},
-    strategy::{builder::StrategyBuilder, plan::Plan, settings::SettingsError, turn::Manner},
+    strategy::{builder::StrategyBuilder, engine::Plan, settings::SettingsError, turn::Manner},
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -208,5 +208,23 @@ impl StrategyBuilder<Adaptive> {
             stall_timeout: self.choices.stall_timeout(),
         };
         self.choices.into_plan(pace)
+    }
+}
+
+/// Fields are named like the methods, and are all optional. What [`build`](Self::build) would
+/// refuse is refused here already; `paced` settings with another law, too.
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for StrategyBuilder<Adaptive> {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let mut builder = Self::read(from)?;
+        let choices = &mut builder.choices;
+        if choices.paced.is_some()
+            && *choices.law.get_or_insert(ControlLaw::Paced) == ControlLaw::Aws
+        {
+            return Err(serde::de::Error::custom(
+                "paced has no effect on the law aws",
+            ));
+        }
+        Ok(builder)
     }
 }

@@ -11,7 +11,7 @@ use crate::strategy::{
 };
 use crate::{
     Outcome, SendPermit, SendRate, SendSet, Timestamp,
-    atomic::DeclaredLimit,
+    atomic::{DeclaredLimit, Meter},
     law::{Observed, Recorded},
     set::{MOST_RATES, SetPermit, Weights},
 };
@@ -39,7 +39,7 @@ impl Adaptive {
             self.settle(token, reports)
         };
         let untimed = !self.pace().manner.exact_timing && outcome == Outcome::NotThrottled;
-        if !(untimed && self.rate.count_untimed()) {
+        if !(untimed && self.rate.untimed().is_some_and(Meter::count_untimed)) {
             let now = reports.clock(self.clock()).now();
             // A caller that took no turn has no permit. The time of its send is not known.
             self.record_at(now, sent.unwrap_or(SendPermit::sent_at(now)), outcome);
@@ -173,9 +173,9 @@ impl Adaptive {
             self.engine.tell(|| EventKind::Recovered);
         }
         if self.obeys_limits() && !counts.is(Condition::Unheard) {
-            let unheard = self.rates().find(|rate| rate.is_unheard());
+            let unheard = self.rates().find(|rate| rate.law.is_unheard());
             if let Some(rate) = unheard.filter(|_| counts.note(Condition::Unheard, true)) {
-                let dimension = rate.obeys().unwrap_or_default();
+                let dimension = rate.law.obeys().unwrap_or_default();
                 let ignored = rate.ignored_reports();
                 self.engine
                     .tell(|| EventKind::LimitsUnheard { dimension, ignored });

@@ -482,9 +482,9 @@ fn a_lease_that_was_ended_goes_back_no_more() {
     with_lease(&rate, SECOND, 6);
     end_leases(&rate, SECOND);
     let engaged = rate.words().expect("it limits");
-    let issued = engaged.issued();
+    let issued = engaged.line().issued();
     engaged.lending().hand_back_last();
-    assert_eq!(engaged.issued(), issued);
+    assert_eq!(engaged.line().issued(), issued);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use super::*;
 use crate::atomic::send_rate::behind::MaybeBehind;
 use crate::law::paced::PacedSettings;
-use crate::{ControlLaw, Outcome};
+use crate::{ControlLaw, Outcome, Reservation, SendPermit, SendRate, Timestamp, WeightError};
 
 /// One token, in nanoseconds: a power of two, so that nothing is rounded.
 const ONE: u64 = 1 << 27;
@@ -68,7 +68,8 @@ fn waits(rate: &SendRate) -> u64 {
 #[test]
 fn a_claim_that_is_undone_was_not_granted() {
     let rate = SendRate::new(ControlLaw::Paced, Timestamp::ZERO);
-    let behind = rate.about_to_limit().words.promised.behind.get_or_make();
+    let limited = rate.about_to_limit();
+    let behind = limited.beside().behind.get_or_make();
     behind.add(5);
     behind.claim(4);
     behind.grant(5);
@@ -247,7 +248,7 @@ fn a_trickle_is_given_up_when_nothing_waits() {
     assert_eq!(behind_it.claim(at(0)), Err(span(2_200)));
     assert!(line.iter_mut().all(|place| goes(place, cents(2_100))));
     assert!(goes(&mut behind_it, cents(2_200)));
-    assert_eq!(engaged.open_tokens(), 0);
+    assert_eq!(engaged.line().open_tokens(), 0);
 }
 
 #[test]
@@ -357,7 +358,9 @@ fn a_place_that_comes_too_late_is_refused() {
     let _first = rate.background().reserve(at(0));
     let take = |millis| {
         let patience = Some(span(millis));
-        rate.queue_up_behind(at(0), 1, patience).err()
+        rate.ask(at(0), 1, Class::Background)
+            .queue_up(patience)
+            .err()
     };
     let wait = span(200);
     assert_eq!(take(199), Some(AcquireError::NotInTime { wait }));
@@ -471,7 +474,7 @@ fn plays(rate: &SendRate, seed: u64) {
     let left = (
         engaged.second_line().behind.waiting(),
         engaged.second_line().behind.unclaimed(),
-        engaged.open_tokens(),
+        engaged.line().open_tokens(),
     );
     assert_eq!(left, (0, 0, 0), "seed {seed}");
     let full = now + 2 * capacity * ONE;

@@ -1,16 +1,9 @@
-//! States at one moment, for diagnostics and metrics.
-//!
-//! [`SendRateSnapshot`] stands at the root, beside its bucket.
+//! How the states of a send rate print.
 
 use core::fmt;
 
+use crate::atomic::{BackgroundSnapshot, DeclaredLimit};
 use crate::{SendRate, SendRateSnapshot};
-
-pub use crate::atomic::{BackgroundSnapshot, DeclaredLimit, RetryQuotaSnapshot};
-#[cfg(feature = "scopes")]
-pub use crate::scope::scopes::ScopesSnapshot;
-#[cfg(feature = "std")]
-pub use crate::strategy::snapshot::{StrategyCounts, StrategySnapshot};
 
 impl fmt::Display for DeclaredLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
