@@ -370,7 +370,8 @@ impl<'a> Reports<'a> {
         let highest = law.paced().and_then(|paced| paced.highest());
         let mut most = highest.unwrap_or(Rate::MAX);
         if contradicted {
-            most = most.min(self.0.adaptation().curve_at(state, now));
+            let paced = self.0.adaptation().curve_at(state, now);
+            most = most.min(paced);
         }
         Some(plan?.at_most(most))
     }
