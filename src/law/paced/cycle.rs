@@ -1,5 +1,4 @@
-//! Windows: what is counted from one opening to the next, and how a shut service is asked: rules 16
-//! to 21.
+//! Windows: what is counted from one opening to the next, and how the rate grows (rules 17 to 20).
 
 #![allow(
     clippy::arithmetic_side_effects,
@@ -8,88 +7,32 @@
 
 use core::num::NonZeroU64;
 
-use super::cut::{Cut, STARVED_STEP, remember};
+use super::coarse::{OF_CALM, OF_RATE, ONE, narrow, pack, pack_up, power, three_quarters, unpack};
 use super::cut_state::CutState;
-use super::settings::PacedSettings;
 use crate::bits::{Field, TIME_BITS};
 use crate::fixed::{Rate, SECOND};
 use crate::law::Event;
 
-/// One, with 16 fraction bits.
-const ONE: u64 = 1 << 16;
 /// Answers until growth is felt, at one a second and more.
 const CALM: u64 = 40;
 /// The longest calm, in quarters of an answer: the most that the state holds.
-const MOST_CALM: u64 = 63 << 30;
+pub(super) const MOST_CALM: u64 = 63 << 30;
 /// The least growth in a calm, 16 fraction bits.
 const GROWTH: u64 = ONE / 100;
 /// Calms are counted up to this, 10 fraction bits.
 pub(super) const MOST_CALMS: u64 = 64 << 10;
 /// In so many steps of a calm the rate grows.
 const STEPS: u64 = 16;
-/// Answers in a cycle with which the gaps between knocks grow by half.
-const KNOCKS: u64 = 400;
-/// The longest gap between two knocks, unless the cycle is long.
-const LONGEST: u64 = SECOND * 100;
-/// The longest first gap of a client whose rate is not known.
-const FIRST: u64 = SECOND * 60;
-/// The first gap of a client that got nothing yet.
-const UNHEARD: u64 = SECOND * 4;
-/// The part of a wait in which nothing is minted.
-const PAUSE: u64 = 16;
 /// Growth beyond this, by so many answers, shows that no window holds the rate back any more.
 const BEYOND: u64 = ONE / 2;
 const ENOUGH: u64 = 32;
-/// In the place of growth: the shut began under the law of seconds, and the rate is its peak.
-const SECONDS: u64 = (1 << 7) - 1;
-/// A shut as short as this is for the law of seconds.
-const SHORT_DARK: u64 = SECOND;
-/// What a cycle lasts at least.
-const SHORTEST_CYCLE: u64 = SECOND / 1_000;
-/// So few accepted say less than the gap between two knocks.
-const FEW: u64 = 2;
-/// A cycle of more calms than this, 10 fraction bits, and so many answers has a mean that lags.
-const LONG_CYCLE: u64 = 4 << 10;
-const ENOUGH_TO_LAG: u64 = 20;
-/// After so many answers the calm falls by an eighth at most.
-const ENOUGH_TO_KEEP: u64 = 5;
-/// So many answers between two shuts are enough for the law of seconds.
-const ENOUGH_TO_GO: u64 = 8;
 /// A rate below this has too few answers in a second for a law of seconds.
 pub(super) const FEW_A_SECOND: u32 = 1;
 /// One from which on a law of seconds may go on.
 const ENOUGH_A_SECOND: Rate = Rate::from_ratio(FEW_A_SECOND * 2, SECOND);
 
-/// Returns a number rounded down to `bits` significant ones, with its exponent above `bits - 1` of
-/// them.
-fn pack(value: u64, bits: u32) -> u64 {
-    let exponent = (u64::BITS - value.leading_zeros()).saturating_sub(bits);
-    (u64::from(exponent) << (bits - 1)) + (value >> exponent)
-}
-
-fn unpack(code: u64, bits: u32) -> u64 {
-    let top = 1 << (bits - 1);
-    match code >> (bits - 1) {
-        0 | 1 => code,
-        exponent => ((code & (top - 1)) | top) << (exponent - 1),
-    }
-}
-
-/// As [`pack`], rounded up.
-fn pack_up(value: u64, bits: u32) -> u64 {
-    let down = pack(value, bits);
-    down + u64::from(unpack(down, bits) < value)
-}
-
-/// The significant bits of a rate, of a calm and of the time that earlier cycles count for, of a
-/// wait, and of growth.
-const OF_RATE: u32 = 14;
-const OF_CALM: u32 = 6;
-const OF_WAIT: u32 = 5;
-const OF_GROWTH: u32 = 4;
-
 /// The unit of waits and of the time that earlier cycles count for, 2²⁰ ns.
-const WAIT_BITS: u32 = 20;
+pub(super) const WAIT_BITS: u32 = 20;
 
 /// What the law remembers while the service is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,39 +40,17 @@ pub(super) struct Open {
     /// The rate at the opening.
     pub(super) rate: Rate,
     /// The calm, in quarters of an answer.
-    calm: u64,
+    pub(super) calm: u64,
 }
 
-/// What the law remembers while it is shut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shut {
-    /// The rate at the last opening, or the peak of the law of seconds.
-    pub(super) rate: Rate,
-    /// What it had grown by, 16 fraction bits; `None` under the law of seconds.
-    grown: Option<u64>,
-    /// Whether a knock was refused.
-    knocked: bool,
-    /// The time from the last refusal to the next knock, in nanoseconds.
-    wait: u64,
-    /// The tokens of a knock, a power of two: those of the request that was refused, rounded up.
-    weight: u64,
-    /// Whether the service has said when it opens.
-    hinted: bool,
-}
-
-const RATE: Field = Field::lowest(20);
+pub(super) const RATE: Field = Field::lowest(20);
 const CALMS: Field = RATE.above(10);
-const WAIT: Field = RATE.above(9);
-const KNOCKED: Field = WAIT.above(1);
-const GROWN: Field = KNOCKED.above(7);
-const MOST_WAIT: u64 = (1 << 9) - 1;
-const WEIGHT: Field = GROWN.above(5);
 
-fn rate_of(memory: CutState) -> Rate {
+pub(super) fn rate_of(memory: CutState) -> Rate {
     Rate::from_raw(unpack(RATE.get(memory.to_bits().into()), OF_RATE).into())
 }
 
-fn rate_bits(rate: Rate) -> u128 {
+pub(super) fn rate_bits(rate: Rate) -> u128 {
     RATE.put(pack(rate.raw(), OF_RATE))
 }
 
@@ -143,7 +64,7 @@ impl Open {
 
     /// Returns the state after an opening, with the calm of rule 20. `count` is what was accepted
     /// in the cycle before, if that was one of windows.
-    fn at(rate: Rate, count: Option<u64>, seen: &Seen) -> Self {
+    pub(super) fn at(rate: Rate, count: Option<u64>, seen: &Seen) -> Self {
         // So many are under way, and as many are refused before the first refusal is heard of.
         let flight = rate.tokens_in(seen.trip().saturating_mul(4));
         Self::new(rate, count, flight.saturating_add(4 * seen.weight))
@@ -171,7 +92,7 @@ impl Open {
     }
 
     /// Returns by how much the rate has grown after `calms`, which have 10 fraction bits; with 16.
-    fn grown(self, calms: u64) -> u64 {
+    pub(super) fn grown(self, calms: u64) -> u64 {
         let (growth, line) = (GROWTH.max(ONE * 4 / self.calm), self.cube());
         let power = power(calms << 6, ONE + 2 * line);
         narrow((u128::from(growth) * u128::from(power)) >> 16)
@@ -222,7 +143,7 @@ impl Open {
     }
 }
 
-fn more(rate: Rate, grown: u64) -> Rate {
+pub(super) fn more(rate: Rate, grown: u64) -> Rate {
     let factor = u128::from(grown.saturating_add(ONE));
     Rate::from_raw((u128::from(rate.raw()) * factor) >> 16)
 }
@@ -274,7 +195,7 @@ impl Cycle {
     }
 
     /// Returns the cycle after those that count for so long, with a calm.
-    fn after(self, before: u64, calm: u64) -> Self {
+    pub(super) fn after(self, before: u64, calm: u64) -> Self {
         let rest = self.0 & !(BEFORE.put(u64::MAX) | LAST_CALM.put(u64::MAX));
         // Rounded down, or the weight of earlier cycles would never fade; 0 is that of none.
         let before = pack((before >> WAIT_BITS).max(1), OF_CALM).min(MOST_COARSE);
@@ -283,7 +204,7 @@ impl Cycle {
     }
 
     /// Returns the cycle after it has been light for so long, under the law of seconds.
-    fn dark_after(self, light: u64) -> Self {
+    pub(super) fn dark_after(self, light: u64) -> Self {
         let rest = self.0 & !LAST_CALM.put(u64::MAX);
         Self(rest | LAST_CALM.put(pack(light >> WAIT_BITS, OF_CALM).min(MOST_COARSE)))
     }
@@ -298,12 +219,12 @@ impl Cycle {
         unpack(BEFORE.get(self.0), OF_CALM) << WAIT_BITS
     }
 
-    fn calm(self) -> u64 {
+    pub(super) fn calm(self) -> u64 {
         unpack(LAST_CALM.get(self.0), OF_CALM).clamp(1, MOST_CALM)
     }
 
     /// Returns how long it was light, of a cycle under the law of seconds.
-    fn light(self) -> u64 {
+    pub(super) fn light(self) -> u64 {
         unpack(LAST_CALM.get(self.0), OF_CALM) << WAIT_BITS
     }
 
@@ -347,365 +268,12 @@ impl Seen {
         }
     }
 
-    fn trip(&self) -> u64 {
+    pub(super) fn trip(&self) -> u64 {
         self.now.saturating_sub(self.sent)
     }
 
-    fn span(&self) -> u64 {
+    pub(super) fn span(&self) -> u64 {
         self.now
             .saturating_sub(self.cycle.start().unwrap_or(self.now))
     }
 }
-
-impl Shut {
-    pub(super) fn of(memory: CutState) -> Option<Self> {
-        let bits = memory.to_bits().into();
-        memory.is_shut().then(|| Self {
-            rate: rate_of(memory),
-            grown: Some(GROWN.get(bits))
-                .filter(|code| *code != SECONDS)
-                .map(|code| unpack(code, OF_GROWTH) << 9),
-            knocked: KNOCKED.get(bits) == 1,
-            wait: unpack(WAIT.get(bits), OF_WAIT) << WAIT_BITS,
-            weight: 1 << WEIGHT.get(bits),
-            hinted: memory.has_pause(),
-        })
-    }
-
-    /// Returns `true` if there was an opening before.
-    pub(super) fn is_of_windows(self) -> bool {
-        self.grown.is_some()
-    }
-
-    /// Returns the memory, and the time from which on a knock is minted.
-    fn limit(self, settings: &PacedSettings, seen: &Seen) -> (u64, CutState) {
-        let longest = LONGEST.max(seen.span() / 32);
-        let floor = settings.lowest().nanos_per_token();
-        let weight = seen.weight.clamp(1, 1 << 31).next_power_of_two();
-        let wait = self.wait.min(longest).min(floor.saturating_mul(weight));
-        let wait = pack_up(wait.div_ceil(1 << WAIT_BITS).max(1), OF_WAIT).min(MOST_WAIT);
-        let nanos = unpack(wait, OF_WAIT) << WAIT_BITS;
-        let growth = |grown: u64| pack_up(grown.div_ceil(1 << 9), OF_GROWTH).min(SECONDS - 1);
-        let bits = rate_bits(self.rate)
-            | WAIT.put(wait)
-            | KNOCKED.put(self.knocked.into())
-            | GROWN.put(self.grown.map_or(SECONDS, growth))
-            | WEIGHT.put(weight.ilog2().into());
-        let memory = CutState::shut(bits);
-        if seen.until > seen.now {
-            (seen.until, memory.with_pause())
-        } else {
-            (seen.now.saturating_add(nanos / PAUSE), memory)
-        }
-    }
-
-    /// Returns when the last refusal was heard, of a state since `since`.
-    fn heard(self, since: u64) -> u64 {
-        if self.hinted {
-            since
-        } else {
-            since.saturating_sub(self.wait / PAUSE)
-        }
-    }
-
-    /// Returns for how long a knock that was sent at `sent` could have gone, and nothing was asked
-    /// for.
-    fn unasked(self, since: u64, sent: u64) -> u64 {
-        let due = self.heard(since).saturating_add(self.wait);
-        sent.saturating_sub(due)
-    }
-
-    /// Returns whether a knock was refused after the longest wait.
-    fn has_missed(self) -> bool {
-        self.knocked && self.wait >= LONGEST
-    }
-
-    /// Returns the rate at which knocks are minted after the pause.
-    pub(super) fn rate(self) -> Rate {
-        let pause = if self.hinted { 0 } else { self.wait / PAUSE };
-        ratio(self.weight, self.wait - pause)
-    }
-
-    /// The first refusal, of a rate that is not known.
-    pub(super) fn first(
-        settings: &PacedSettings,
-        peak: Rate,
-        seen: &Seen,
-    ) -> (u64, CutState, Cycle) {
-        let own = match seen.cycle.count(seen.sum) {
-            0 if seen.until > seen.now => 0, // a hint says enough
-            0 => UNHEARD,
-            count => narrow(u128::from(seen.span()) * u128::from(seen.weight) / u128::from(count)),
-        };
-        let shut = Self {
-            rate: peak,
-            grown: None,
-            knocked: false,
-            wait: own.max(seen.trip() / 2).min(FIRST),
-            weight: 1,
-            hinted: false,
-        };
-        let (since, memory) = shut.limit(settings, seen);
-        // Where nothing was ever delivered the cycle begins with the refusal.
-        let cycle = match seen.cycle.start() {
-            Some(_) => seen.cycle,
-            None => seen.cycle.anew(seen.now, seen.sum),
-        };
-        (since, memory, cycle.dark_after(seen.span()))
-    }
-
-    /// A refusal of what was sent since the opening, at `rate`.
-    pub(super) fn after(
-        settings: &PacedSettings,
-        open: Open,
-        rate: Rate,
-        seen: &Seen,
-    ) -> (u64, CutState) {
-        let grown = (u128::from(rate.raw()) << 16) / u128::from(open.rate.raw().max(1));
-        let own = open.rate.nanos_per_token().saturating_mul(seen.weight);
-        let shut = Self {
-            rate: open.rate,
-            grown: Some(narrow(grown).saturating_sub(ONE)),
-            knocked: false,
-            wait: own.max(seen.trip() / 2),
-            weight: 1,
-            hinted: false,
-        };
-        shut.limit(settings, seen)
-    }
-
-    /// Returns the same memory with a pause until the time that the service gave to a request that
-    /// was no knock, if that is later.
-    pub(super) fn paused(last: Cut, seen: &Seen) -> Option<(u64, CutState)> {
-        let is_later = seen.until > seen.now && seen.until > last.since;
-        is_later.then(|| (seen.until, last.memory.with_pause()))
-    }
-
-    /// Returns `true` for a request that was sent after the last refusal was heard, or from the end
-    /// of a pause on, in a state since `since`.
-    fn is_knock(self, since: u64, sent: u64) -> bool {
-        let heard = self.heard(since);
-        sent > heard || (self.hinted && sent == heard)
-    }
-
-    /// A knock was refused; `None` if it was none. The cycle goes on without the time in which
-    /// nothing was asked for.
-    pub(super) fn knocked(
-        self,
-        settings: &PacedSettings,
-        since: u64,
-        seen: &Seen,
-    ) -> Option<(u64, CutState, Cycle)> {
-        if !self.is_knock(since, seen.sent) {
-            return None;
-        }
-        // More than this says nothing of a cycle that is not known yet.
-        let count = seen.cycle.count(seen.sum) / seen.weight.max(1);
-        let count = self.grown.map_or(count.min(3 * KNOCKS), |_| count);
-        let doubles = !self.knocked || (self.grown.is_none() && self.wait < SECOND / 2);
-        let longer = if doubles {
-            self.wait
-        } else {
-            narrow(u128::from(self.wait) * u128::from(KNOCKS) / u128::from(KNOCKS + count))
-        };
-        let next = Self {
-            knocked: true,
-            wait: self.wait.saturating_add(longer),
-            ..self
-        };
-        let cycle = seen.cycle.moved(self.unasked(since, seen.sent));
-        // A heavy one may be next in line; if none is, the knocks become lighter.
-        let weight = seen.weight.max(self.weight / 2);
-        let next_seen = Seen {
-            cycle,
-            weight,
-            ..*seen
-        };
-        let (since, memory) = next.limit(settings, &next_seen);
-        Some((since, memory, cycle))
-    }
-
-    /// Returns the memory after a knock that was done, and the cycle that begins at the opening;
-    /// `None` if the request was no knock.
-    pub(super) fn opened(
-        self,
-        settings: &PacedSettings,
-        since: u64,
-        seen: &Seen,
-    ) -> Option<(CutState, Cycle)> {
-        // One that is far lighter than what was refused opens nothing before its time.
-        let due = self.heard(since).saturating_add(self.wait);
-        let is_light = seen.weight < self.weight / 2 && seen.sent < due;
-        if is_light || !self.is_knock(since, seen.sent) {
-            return None;
-        }
-        let heard = self.heard(since);
-        let unasked = self.unasked(since, seen.sent);
-        let asked = seen.sent - unasked;
-        // The last refused knock was sent a trip before the refusal was heard. Of a pause that is
-        // not known.
-        let (refused, gap) = if self.hinted {
-            (heard, u64::MAX)
-        } else {
-            let refused = heard.saturating_sub(seen.trip());
-            (refused, asked.saturating_sub(refused))
-        };
-        let start = seen.cycle.start().unwrap_or(heard);
-        let at = refused.midpoint(asked).max(start);
-        let from = seen.sum;
-        let lasted = Lasted {
-            count: seen.cycle.count(from).max(seen.weight),
-            span: (at - start).max(SHORTEST_CYCLE),
-            gap: if self.has_missed() { gap / 2 } else { gap },
-            weight: seen.weight.max(1),
-        };
-        let at = at.saturating_add(unasked);
-        let Some(grown) = self.grown else {
-            if let Some(cycle) = self.of_seconds(&lasted, Cycle::new(at, from), seen) {
-                return Some((
-                    remember(settings, self.rate, STARVED_STEP, seen.trip()),
-                    cycle,
-                ));
-            }
-            // Of a cycle that has been forgotten nothing is known but the peak.
-            let mean = seen.cycle.start().map_or(self.rate, |_| lasted.mean());
-            // What was light for a good part is an outage, which looks like a cycle at such rates.
-            let light = seen.cycle.light();
-            let is_window =
-                mean < Rate::from_ratio(FEW_A_SECOND, SECOND) && light < lasted.span / 8;
-            let open = Open::at(
-                settings.within(mean),
-                is_window.then_some(lasted.count),
-                seen,
-            );
-            return Some((
-                open.memory(),
-                Cycle::new(at, from).after(lasted.span, open.calm),
-            ));
-        };
-        let (mean, time) = self.mean(&lasted, grown, seen.cycle);
-        let mut open = Open::at(settings.within(mean), Some(lasted.count), seen);
-        // Or a log's own echo, cycles that are longer and shorter in turn, would move the rate.
-        if lasted.answers() >= ENOUGH_TO_KEEP {
-            open.calm = open.calm.max(seen.cycle.calm() / 8 * 7);
-        }
-        Some((open.memory(), Cycle::new(at, from).after(time, open.calm)))
-    }
-
-    /// Returns the cycle with which the law of seconds goes on, if what was shut was no window:
-    /// rule 21.
-    fn of_seconds(self, lasted: &Lasted, next: Cycle, seen: &Seen) -> Option<Cycle> {
-        let light = seen.cycle.light();
-        let dark = lasted.span.saturating_sub(light);
-        let is_fast = self.rate >= Rate::from_ratio(FEW_A_SECOND, SECOND);
-        let is_short = !self.knocked && (dark < SHORT_DARK || lasted.answers() <= FEW);
-        // Or it would go to and fro where few get through.
-        let is_first = seen.cycle.before() == 0 || lasted.answers() >= ENOUGH_TO_GO;
-        let is_same = seen.cycle.before().abs_diff(lasted.span) < lasted.span / 4;
-        let is_outage = dark < light && !is_same;
-        let goes = is_outage || (is_fast && is_short && is_first);
-        goes.then(|| next.after(lasted.span, 1))
-    }
-
-    /// Returns the mean over a cycle, and what earlier ones count for: rules 17 and 18; and for how
-    /// long they will count.
-    fn mean(self, lasted: &Lasted, grown: u64, cycle: Cycle) -> (Rate, u64) {
-        let calm = cycle.calm();
-        // A short cycle says little.
-        let answers = lasted.count.max(self.rate.tokens_in(lasted.span));
-        let kept = ONE.saturating_sub(answers.saturating_mul(2 * ONE) / calm);
-        let before = narrow((u128::from(cycle.before()) * u128::from(kept)) >> 16);
-        let time = lasted.span.saturating_add(before);
-        let tokens = (u128::from(lasted.count) << 64)
-            .saturating_add(u128::from(self.rate.raw()) * u128::from(before));
-        let mean = Rate::from_raw(tokens / u128::from(time.max(1)));
-        let (own, last) = (lasted.own(), more(self.rate, grown));
-        let usual = Open {
-            rate: self.rate,
-            calm,
-        }
-        .grown(LONG_CYCLE);
-        let lags = grown > usual || own > self.rate.scaled(13, 10);
-        let next = if lasted.answers() >= ENOUGH_TO_LAG && lags && last > own {
-            let ratio = (u128::from(last.raw()) << 16) / u128::from(own.raw().max(1));
-            let root = power(narrow(ratio), ONE / 2);
-            Rate::from_raw((u128::from(own.raw()) * u128::from(root)) >> 16)
-        } else {
-            lasted.at_least_a_gap(mean)
-        };
-        let next = next.max(self.rate.half()).min(last);
-        (next, time)
-    }
-}
-
-/// A cycle that is over: what was accepted in it, how long it was, and the time in which a knock
-/// was accepted: since the last that was refused, or half of that.
-#[derive(Clone, Copy, Debug)]
-struct Lasted {
-    count: u64,
-    span: u64,
-    gap: u64,
-    /// The tokens of the knock.
-    weight: u64,
-}
-
-impl Lasted {
-    fn answers(&self) -> u64 {
-        self.count / self.weight
-    }
-
-    fn own(&self) -> Rate {
-        ratio(self.count, self.span)
-    }
-
-    fn mean(&self) -> Rate {
-        self.at_least_a_gap(self.own())
-    }
-
-    /// Returns a mean of so few that the gap says more than they do.
-    fn at_least_a_gap(&self, mean: Rate) -> Rate {
-        if self.answers() > FEW {
-            return mean;
-        }
-        mean.max(ratio(self.weight, self.gap))
-    }
-}
-
-fn ratio(tokens: u64, nanos: u64) -> Rate {
-    Rate::from_raw((u128::from(tokens) << 64) / u128::from(nanos.max(1)))
-}
-
-fn narrow(value: u128) -> u64 {
-    u64::try_from(value).unwrap_or(u64::MAX)
-}
-
-/// Returns `base` to the power of `exponent`, three at most, both with 16 fraction bits: by
-/// straight lines between powers of two, from 16 % below to 7 % above.
-fn power(base: u64, exponent: u64) -> u64 {
-    let Some(top) = base.checked_ilog2() else {
-        return 0;
-    };
-    let fraction = narrow((u128::from(base) << 16) >> top) & (ONE - 1);
-    let log = i128::from((u64::from(top) << 16) | fraction) - (16 << 16);
-    let log = (log * i128::from(exponent)) >> 16;
-    let significand = u128::from(ONE) | (log & 0xffff).unsigned_abs();
-    match log >> 16 {
-        whole @ 0..=64 => narrow(significand << whole),
-        whole @ -16..0 => narrow(significand >> -whole),
-        whole if whole > 0 => u64::MAX,
-        _ => 0,
-    }
-}
-
-/// Returns the rate in tokens a second to the power of three quarters, one at most; 16 fraction
-/// bits.
-fn three_quarters(rate: Rate) -> u64 {
-    // 32 fraction bits.
-    let rate = (u128::from(rate.raw()) * u128::from(SECOND)) >> 32;
-    let rate = rate.min(1 << 32) as u64;
-    let root = rate.isqrt();
-    (root * (root << 16).isqrt()) >> 16
-}
-
-#[cfg(test)]
-mod tests;

@@ -196,63 +196,40 @@
 //!
 //! The README of `examples/simulate` has what lost against these rules in trials.
 
+mod coarse;
 mod curve;
 mod cut;
 mod cut_state;
 mod cycle;
+mod decide;
 mod delivered;
 mod drain;
 mod learned;
 mod settings;
+mod shut;
 
 use core::num::NonZeroU64;
 
-use self::curve::{STEP_BITS, is_starved, rate_at, sloped};
-use self::cut::{
-    Cut, Evidence, Verdict, after_step, after_throttle, after_window, first_throttle, grown,
-    is_over, obeys_hint, proven, rate_within, slow_again, started_at, unused,
-};
+use self::curve::{STEP_BITS, is_starved, rate_at};
+use self::cut::{after_step, grown, rate_within, started_at};
 use self::cut_state::CutState;
-use self::cycle::{Cycle, MOST_CALMS, Open, Seen, Shut};
+use self::cycle::{Cycle, MOST_CALMS, Open, Seen};
+use self::decide::{cut_of, limit, limit_anew, on_throttle, on_window, open_rate};
 use self::delivered::{Reading, WINDOW, WindowEnd};
 use self::drain::{Drained, drain};
 pub use self::learned::LearnedRate;
 pub use self::settings::{PacedSettings, PacedSettingsBuilder, PacedSettingsError};
+use self::shut::Shut;
 use super::{
     Counted, Decision, Drain, Event, Law, Past, Quiet, Response, Shown, State, Unthrottled, Window,
 };
 use crate::fixed::Rate;
-
-const fn cut_of(state: State) -> Cut {
-    Cut {
-        memory: CutState::from_bits(state.memory()),
-        since: state.since(),
-    }
-}
 
 /// Returns the memory of a law that limits where it begins, or to nothing that matters: for a law
 /// that falls back to this one.
 pub(crate) fn started(settings: &PacedSettings) -> u64 {
     let unlimited = || started_at(settings, Rate::MAX);
     beginning(settings).unwrap_or_else(unlimited).to_bits()
-}
-
-/// Returns the decision to limit from `since` on, with `memory`.
-const fn limit(since: u64, memory: CutState) -> Decision {
-    Decision::Limit {
-        since,
-        memory: memory.to_bits(),
-        cycle: None,
-    }
-}
-
-/// Returns the decision to limit from `since` on, with `memory` and `cycle`.
-const fn limit_anew(since: u64, memory: CutState, cycle: Cycle) -> Decision {
-    Decision::Limit {
-        since,
-        memory: memory.to_bits(),
-        cycle: Some(cycle.to_bits()),
-    }
 }
 
 /// Returns the memory of a limiter that limits from the start: in a cycle, if it has learned of
@@ -263,16 +240,6 @@ fn beginning(settings: &PacedSettings) -> Option<CutState> {
         Some(length) => Open::learned(rate, length).memory(),
         None => started_at(settings, rate),
     })
-}
-
-/// Returns the rate at `now` of a service that was opened at `since`, after `calms`.
-fn open_rate(settings: &PacedSettings, open: Open, since: u64, calms: u64, now: u64) -> Rate {
-    let rate = open.rate_after(calms);
-    let elapsed = now.saturating_sub(since);
-    let slope = settings
-        .slope()
-        .map(|slope| sloped(open.rate, slope, elapsed));
-    settings.within(slope.map_or(rate, |most| rate.min(most)))
 }
 
 /// Looks at a response while cycles are counted: what has grown, and time that was not used.
@@ -325,123 +292,6 @@ fn turn_of_cycle(
     let past = is_over.then(|| Past { calms, ..past(0) });
     let counted = if is_long { 0 } else { calms };
     window(Some(Reading::of_cycle(counted, now, sum)), past)
-}
-
-/// Decides on a window that is over.
-fn on_window(
-    settings: &PacedSettings,
-    cut: Cut,
-    event: &Event<'_>,
-    past: Past,
-) -> Option<Decision> {
-    let Event { now, counted, .. } = *event;
-    if let Some(open) = Open::of(cut.memory) {
-        // A window of this state began with the opening, or later.
-        if past.began >> 16 < cut.since >> 16 {
-            return None;
-        }
-        if past.idle > 0 {
-            // The slope begins with the opening.
-            let rested = open
-                .rested(past.calms)
-                .filter(|_| settings.slope().is_none());
-            return Some(limit(cut.since, rested?));
-        }
-        let rate = open.rate_after(past.calms);
-        return Some(match open.anew(rate) {
-            Some(memory) => limit(cut.since, memory),
-            None => limit(now, started_at(settings, rate)),
-        });
-    }
-    if cut.memory.is_shut() {
-        return None;
-    }
-    if let Some(memory) = after_window(settings, cut, now, past.done) {
-        return Some(limit(now, memory));
-    }
-    if let Some(since) = unused(settings, cut, now, past) {
-        return Some(limit(since, cut.memory));
-    }
-    if !is_over(settings, cut, now, past.done) {
-        return None;
-    }
-    let delivered = Reading::from_bits(counted.reading).delivered(now, counted.sum)?;
-    Some(if settings.starts_slowly() {
-        limit(now, slow_again(settings, &delivered))
-    } else {
-        Decision::End
-    })
-}
-
-/// Decides on a throttle.
-fn on_throttle(settings: &PacedSettings, state: State, throttled: &Event<'_>) -> Option<Decision> {
-    let Event {
-        now, sent, until, ..
-    } = *throttled;
-    let Counted { reading, sum, .. } = throttled.counted;
-    let last = state.is_engaged().then(|| cut_of(state));
-    let heard = Seen::of(throttled, throttled.throttled);
-    let reading = Reading::from_bits(reading);
-    if let Some(last) = last.filter(|last| last.memory.is_of_cycle()) {
-        return refused(settings, last, reading, &heard);
-    }
-    let seen = Evidence {
-        now,
-        sent,
-        hinted: until > now,
-        since_cut: throttled.since_change,
-        delivered: reading.delivered(now, sum),
-    };
-    let (verdict, last_cut) = if let Some(last) = last {
-        (after_throttle(settings, last, &seen), last)
-    } else {
-        let (verdict, memory) = first_throttle(settings, &seen);
-        (Some(verdict), Cut { memory, since: now })
-    };
-    let pauses = until > now && obeys_hint(settings, last, &seen);
-    let is_limited =
-        last.is_some_and(|last| settings.within(last.memory.peak()) > settings.lowest());
-    let memory = match verdict {
-        Some(Verdict::Shut) => return Some(shut(settings, last_cut, &heard)),
-        _ if pauses && is_limited => return Some(shut(settings, last_cut, &heard)),
-        Some(Verdict::Cut(memory)) => memory,
-        // Nothing new but the pause, perhaps.
-        None if pauses && until > state.since() => last_cut.memory,
-        None => return None,
-    };
-    Some(if pauses {
-        limit(until, memory.with_pause())
-    } else {
-        limit(now, memory)
-    })
-}
-
-/// Decides that the service is shut, under the law of seconds until now.
-fn shut(settings: &PacedSettings, last: Cut, heard: &Seen) -> Decision {
-    let (since, memory, cycle) = Shut::first(settings, proven(last.memory), heard);
-    limit_anew(since, memory, cycle)
-}
-
-/// Returns what a throttle makes of a service whose cycles are counted.
-fn refused(
-    settings: &PacedSettings,
-    last: Cut,
-    reading: Reading,
-    heard: &Seen,
-) -> Option<Decision> {
-    if let Some(open) = Open::of(last.memory) {
-        let calms = reading.calms(last.since).map_or(0, |(_, calms)| calms);
-        return (heard.sent >= last.since).then(|| {
-            let rate = open_rate(settings, open, last.since, calms, heard.sent);
-            let (since, memory) = Shut::after(settings, open, rate, heard);
-            limit(since, memory)
-        });
-    }
-    let shut = Shut::of(last.memory)?;
-    if let Some((since, memory, cycle)) = shut.knocked(settings, last.since, heard) {
-        return Some(limit_anew(since, memory, cycle));
-    }
-    Shut::paused(last, heard).map(|(since, memory)| limit(since, memory))
 }
 
 impl Law for PacedSettings {

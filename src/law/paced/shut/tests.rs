@@ -1,6 +1,8 @@
-//! Cycles, rule by rule.
+//! Windows, rule by rule.
 
 use super::*;
+use crate::law::paced::coarse::{OF_CALM, OF_RATE, pack};
+use crate::law::paced::cycle::MOST_CALM;
 
 /// The unit of waits.
 const TICK: u64 = 1 << WAIT_BITS;
