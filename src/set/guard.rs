@@ -14,7 +14,11 @@ const LEAST: Duration = Duration::from_millis(1);
 /// A place in the line of each rate of a set, with what keeps the rates in memory.
 ///
 /// Dropped before all are claimed, it gives all of them up.
-#[expect(unnameable_types, reason = "no other type may be a limit")]
+#[allow(
+    unnameable_types,
+    unreachable_pub,
+    reason = "no other type may be a limit"
+)]
 pub struct SetGuard<R: Deref<Target = SendRate>, const N: usize> {
     places: [Option<PlaceGuard<R>>; N],
     /// The request, once all of its places have been claimed.

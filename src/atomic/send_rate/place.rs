@@ -10,6 +10,7 @@ use super::SendRate;
 use super::acquire::Engaged;
 use super::ask::{Ask, Background, Turn};
 use super::limits::Phase;
+#[cfg(feature = "std")]
 use super::meter::Meter;
 use super::permit::{AcquireError, Class, SendPermit, WeightError};
 
@@ -148,7 +149,11 @@ impl<'a> Background<'a, SendRate> {
 }
 
 /// A place in line, with whatever keeps its limiter in memory. Dropped, it is given up.
-#[expect(unnameable_types, reason = "no other type may be a limit")]
+#[allow(
+    unnameable_types,
+    unreachable_pub,
+    reason = "no other type may be a limit"
+)]
 pub struct PlaceGuard<R: Deref<Target = SendRate>> {
     pub(super) rate: R,
     pub(super) turn: Turn,
