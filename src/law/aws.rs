@@ -188,13 +188,7 @@ impl Law for Aws {
         }
     }
 
-    fn rate(
-        &self,
-        state: State,
-        now: u64,
-        reading: Option<u128>,
-        time_to_peak: impl Fn(Rate) -> u64,
-    ) -> Rate {
+    fn rate(&self, state: State, now: u64, reading: Option<u128>) -> Rate {
         let peak = Rate::from_bits(state.memory());
         let Some(reading) = reading else {
             return after_throttle(peak);
@@ -241,7 +235,7 @@ impl Law for Aws {
             peak: Rate::from_bits(state.memory()),
             is_peak_seen: state.memory() != 0,
             is_shut: false,
-            idle: self.rate(state, now, Some(counted.reading), time_to_peak),
+            idle: self.rate(state, now, Some(counted.reading)),
             cycle: None,
         }
     }

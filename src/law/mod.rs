@@ -29,6 +29,7 @@ pub(crate) use state::{Draining, State};
 
 use core::num::NonZeroU64;
 
+use crate::ControlLaw;
 use crate::fixed::{Rate, SECOND};
 use aws::Aws;
 use declared::Declared;
@@ -230,14 +231,8 @@ pub(crate) trait Law {
     }
 
     /// Returns the fill rate in `state`, [`Rate::LEAST`] in a pause; and if there is no `reading`
-    /// the one that the state begins with. `time_to_peak` is [`cubic::time_to_peak`].
-    fn rate(
-        &self,
-        state: State,
-        now: u64,
-        reading: Option<u128>,
-        time_to_peak: impl Fn(Rate) -> u64,
-    ) -> Rate;
+    /// the one that the state begins with.
+    fn rate(&self, state: State, now: u64, reading: Option<u128>) -> Rate;
 
     /// Returns how long there is nothing to do, where `rate` is the one at `now`.
     fn quiet(&self, _state: State, _now: u64, _rate: Rate, _reading: u128) -> Quiet {
@@ -280,7 +275,7 @@ pub(crate) enum Controller {
 /// Methods that hand the call to the law that there is.
 macro_rules! forward {
     ($(fn $name:ident(&self $(, $argument:ident: $kind:ty)*) -> $result:ty;)*) => {$(
-        fn $name(&self $(, $argument: $kind)*) -> $result {
+        pub(crate) fn $name(&self $(, $argument: $kind)*) -> $result {
             match self {
                 Self::Aws(law) => law.$name($($argument),*),
                 Self::Paced(law) => law.$name($($argument),*),
@@ -292,18 +287,55 @@ macro_rules! forward {
     )*};
 }
 
-impl Law for Controller {
+impl Controller {
+    /// Returns a law with its own settings, of a limiter that starts at `start` nanoseconds.
+    pub(crate) fn new(kind: ControlLaw, start: u64) -> Self {
+        match kind {
+            ControlLaw::Aws => Self::Aws(Aws {
+                windows: aws::Windows::new(start),
+            }),
+            ControlLaw::Paced => Self::Paced(PacedSettings::new()),
+            ControlLaw::Declared => Self::Declared(DeclaredSettings::new().law()),
+        }
+    }
+
+    /// Returns which law it is.
+    pub(crate) const fn kind(&self) -> ControlLaw {
+        match self {
+            Self::Aws(_) => ControlLaw::Aws,
+            Self::Declared(_) => ControlLaw::Declared,
+            Self::Paced(_) => ControlLaw::Paced,
+            #[cfg(test)]
+            Self::Aimd(_) => ControlLaw::Paced,
+        }
+    }
+
+    /// Returns `true` if threads may take tokens ahead by it: not where sends are counted in order,
+    /// nor where each response moves the rate.
+    pub(crate) const fn lends(&self) -> bool {
+        matches!(self, Self::Paced(_))
+    }
+
+    /// Returns `true` if it has settings, which may change under way.
+    pub(crate) const fn is_tunable(&self) -> bool {
+        !matches!(self, Self::Aws(_))
+    }
+
     forward! {
         fn moves_with_time(&self) -> bool;
         fn burst(&self) -> u64;
         fn unthrottled(&self) -> Unthrottled;
         fn begin(&self, last: Option<u128>, sum: u64, now: u64) -> (u128, u64);
         fn turn(&self, reading: u128, cycle: u128, counts: impl Fn() -> (u64, u64), state: State, now: u64, sent: u64) -> Window;
-        fn rate(&self, state: State, now: u64, reading: Option<u128>, time_to_peak: impl Fn(Rate) -> u64) -> Rate;
+        fn rate(&self, state: State, now: u64, reading: Option<u128>) -> Rate;
         fn quiet(&self, state: State, now: u64, rate: Rate, reading: u128) -> Quiet;
         fn respond(&self, state: State, event: &Event<'_>) -> Option<Decision>;
         fn drain(&self, state: State, counts: Option<u128>, response: &Response) -> Drain;
         fn shown(&self, state: State, counted: Counted, now: u64) -> Shown;
+    }
+
+    #[cfg(feature = "std")]
+    forward! {
         fn is_at_start(&self, state: State, now: u64) -> bool;
     }
 }
@@ -323,7 +355,7 @@ impl Controller {
         } else {
             state.since()
         };
-        (from, self.rate(state, from, None, cubic::time_to_peak))
+        (from, self.rate(state, from, None))
     }
 
     /// Returns the state after `last` by a decision at `now`. A law under which the limiter may not
@@ -337,7 +369,7 @@ impl Controller {
 
     /// Returns the rate after the pause that `state` began with.
     pub(crate) fn resumed(&self, state: State) -> Rate {
-        self.rate(state, state.since(), None, cubic::time_to_peak)
+        self.rate(state, state.since(), None)
     }
 
     /// Returns the settings that may change under way, in 128 bits.

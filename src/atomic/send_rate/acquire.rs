@@ -16,7 +16,7 @@ use super::lease::{Lease, Leases};
 use super::limits::{Burst, Phase};
 use super::meter::Meter;
 use super::permit::{AcquireError, Order};
-use super::state::{CurveCache, CutBaseline, DrainWord, LastState};
+use super::state::{CutBaseline, DrainWord, LastState};
 use super::token_line::{BEGINNING, GIVEN_UP, Promised, TokenLine};
 use super::waiters::Waiters;
 use crate::Timestamp;
@@ -31,7 +31,6 @@ use crate::padded::Padded;
 pub(super) struct Words {
     head: HeadWords,
     pub(super) state: LastState,
-    pub(super) curve: CurveCache,
     waiters: Waiters,
     /// What every limited request writes, in its own cache line.
     promised: Padded<Promised<Beside>>,
@@ -76,7 +75,6 @@ impl Words {
         Self {
             head: HeadWords::new(BEGINNING, burst),
             state: LastState::new(),
-            curve: CurveCache::new(),
             waiters: Waiters::new(GIVEN_UP),
             promised: Padded::new(Promised::new(beside)),
             changes: AtomicU64::new(0),
@@ -102,7 +100,6 @@ pub(super) struct Engaged<'a> {
     pub(super) gate: &'a Gate,
     pub(super) meter: &'a Meter,
     pub(super) law: &'a BoundLaw,
-    pub(super) start: Timestamp,
 }
 
 impl Deref for Engaged<'_> {
@@ -195,7 +192,7 @@ impl<'a> Engaged<'a> {
     /// Returns the time since the start, not limited to what words hold.
     #[inline]
     const fn unbounded(&self, now: Timestamp) -> u64 {
-        now.as_nanos().saturating_sub(self.start.as_nanos())
+        now.as_nanos().saturating_sub(self.law.start.as_nanos())
     }
 
     /// Takes a token of `line`, which has been loaded before `cancelled`, and returns its order.
@@ -286,11 +283,6 @@ impl<'a> Engaged<'a> {
         Err(nanos)
     }
 
-    /// Returns the time since the start, as words hold it.
-    pub(super) fn elapsed(&self, now: Timestamp) -> u64 {
-        elapsed(self.start, now)
-    }
-
     /// Returns the wait of `nanos` after `now`, or after the start if that is later.
     pub(super) const fn wait(&self, now: Timestamp, nanos: u64) -> Duration {
         Duration::from_nanos(self.since_now(now, nanos))
@@ -304,7 +296,7 @@ impl<'a> Engaged<'a> {
 
     /// Returns how long after `now` it is `nanos` after it, or after the start if that is later.
     const fn since_now(&self, now: Timestamp, nanos: u64) -> u64 {
-        let early = self.start.as_nanos().saturating_sub(now.as_nanos());
+        let early = self.law.start.as_nanos().saturating_sub(now.as_nanos());
         nanos.saturating_add(early)
     }
 
@@ -437,11 +429,4 @@ impl<'a> Engaged<'a> {
         let resumed = line.is_paused().then(|| self.resumed(line, elapsed))?;
         (elapsed >= resumed.since).then_some(resumed)
     }
-}
-
-/// Returns the time from `start` to `now`, as words hold it.
-pub(super) fn elapsed(start: Timestamp, now: Timestamp) -> u64 {
-    now.as_nanos()
-        .saturating_sub(start.as_nanos())
-        .min(LAST_TIME)
 }

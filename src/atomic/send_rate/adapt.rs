@@ -19,13 +19,11 @@ use core::time::Duration;
 use super::acquire::Engaged;
 use super::gate::{GateWord, LONGEST_QUIET};
 use super::limits::Phase;
-use super::record::sent_at;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::bits::LAST_TIME;
 use crate::fixed::Rate;
 use crate::law::{
-    Controller, Counted, Decision, Drain, Draining, Event, Law as _, Past, Recorded, Response,
-    State, Window,
+    Controller, Counted, Decision, Drain, Draining, Event, Past, Recorded, Response, State, Window,
 };
 use crate::line::{FINER, Head, Line, TOKEN};
 use crate::{Outcome, SendPermit};
@@ -95,7 +93,7 @@ impl Adaptation<'_> {
         gate: GateWord,
     ) -> Recorded {
         let law = self.law.get();
-        let sent = sent_at(self.start, permit, elapsed);
+        let sent = self.law.sent_at(permit, elapsed);
         self.lending().hand_back(elapsed);
         self.lending().collect(elapsed);
         let is_answer = outcome == Outcome::NotThrottled;
@@ -158,7 +156,7 @@ impl Adaptation<'_> {
         let until = now.saturating_add(pause.min(longest)).min(LAST_TIME);
         let recorded = self.replace_state(now, |last, fill| {
             let sent = if permit.is_timed() || !last.is_engaged() {
-                sent_at(self.start, permit, now)
+                self.law.sent_at(permit, now)
             } else {
                 0 // while nothing was limited yet, so before the last cut
             };
@@ -208,7 +206,7 @@ impl Adaptation<'_> {
     /// Counts a response after the first throttle, until all that was sent before it has come back,
     /// and corrects the state then, if it was wrong.
     fn drain(self, law: &Controller, now: u64, permit: SendPermit, throttled: bool) {
-        let sent = permit.is_timed().then(|| sent_at(self.start, permit, now));
+        let sent = permit.is_timed().then(|| self.law.sent_at(permit, now));
         let response = Response {
             now,
             sent,
@@ -520,8 +518,6 @@ impl Adaptation<'_> {
 
     /// Returns where the law's curve from `state` is at `now`, even if no thread has looked yet.
     pub(super) fn curve_at(self, state: State, now: u64) -> Rate {
-        let known = |peak| self.curve.time_to_peak(peak);
-        let reading = self.meter.reading();
-        self.law.get().rate(state, now, Some(reading), known)
+        self.law.get().rate(state, now, Some(self.meter.reading()))
     }
 }

@@ -10,7 +10,6 @@
 
 use super::SendRate;
 use crate::Timestamp;
-use crate::law::Law as _;
 use crate::law::paced::{PacedSettings, PacedSettingsError};
 #[cfg(feature = "std")]
 use crate::time::LONG_UNUSED;
@@ -51,7 +50,7 @@ impl SendRate {
         settings: PacedSettings,
         now: Timestamp,
     ) -> Result<(), PacedSettingsError> {
-        let elapsed = self.elapsed(now);
+        let elapsed = self.law.elapsed(now);
         self.words()
             .inspect(|engaged| engaged.lending().end(elapsed));
         // Before and after: see `Gate`.
@@ -91,7 +90,7 @@ impl SendRate {
     ///
     /// Calls that overlap it, with timestamps that it is meant to undo, may undo it in turn.
     pub fn reset(&self, now: Timestamp) {
-        let elapsed = self.elapsed(now);
+        let elapsed = self.law.elapsed(now);
         let engaged = self.words();
         engaged.inspect(|engaged| engaged.lending().end(elapsed));
         self.gate.disturb();
@@ -163,7 +162,7 @@ impl SendRate {
         let Some(engaged) = self.words() else {
             return; // there was none
         };
-        let elapsed = self.elapsed(now);
+        let elapsed = self.law.elapsed(now);
         engaged.lending().hand_back(elapsed);
         engaged.reports().forget();
         let initial = self.law.get().unthrottled().start;
@@ -203,7 +202,7 @@ impl SendRate {
         if !state.is_engaged() {
             return true;
         }
-        let now = self.elapsed(now);
+        let now = self.law.elapsed(now);
         let is_at_start = self.law.get().is_at_start(state, now);
         let full_for = if is_at_start { 0 } else { LONG_UNUSED };
         let Some(then) = now.checked_sub(full_for) else {

@@ -220,7 +220,7 @@ impl Ask<'_> {
         };
         let sent = engaged
             .reports()
-            .sent(engaged.elapsed(self.now), weight, false);
+            .sent(engaged.law.elapsed(self.now), weight, false);
         let order = sent.map_err(|nanos| {
             engaged.give_up(place, weight, slot);
             engaged.not_in_time(self.now, nanos)
@@ -249,7 +249,7 @@ impl Ask<'_> {
         let Some(engaged) = self.rate.engaged() else {
             return Ok(Turn::Unlimited);
         };
-        let elapsed = engaged.elapsed(now);
+        let elapsed = engaged.law.elapsed(now);
         if weight > 1 || patience.is_some() {
             engaged.lending().hand_back(elapsed);
             // Time may have moved the rate, and the capacity with it, since it was last looked at.
@@ -278,7 +278,7 @@ impl Ask<'_> {
         };
         let queued = engaged.queue_up(now, weight, None);
         queued.map_err(|_full| {
-            let elapsed = engaged.elapsed(now);
+            let elapsed = engaged.law.elapsed(now);
             let last = engaged.line().last_rank();
             let first = last.plus(units(weight)).less(LONGEST_QUEUE);
             let line = engaged.line_at(elapsed);
@@ -291,7 +291,7 @@ impl Ask<'_> {
     pub(crate) fn wait(self) -> Option<Duration> {
         let Self { now, weight, .. } = self;
         let engaged = self.rate.engaged()?;
-        let elapsed = engaged.elapsed(now);
+        let elapsed = engaged.law.elapsed(now);
         engaged.lending().hand_back(elapsed);
         engaged.adaptation().catch_up(elapsed);
         let wait = if self.class.is_background() {
@@ -317,7 +317,7 @@ impl Ask<'_> {
         match self.rate.words() {
             Some(engaged) if weight > 1 && self.rate.law.listens() => {
                 engaged.line().make_room(weight);
-                engaged.weigh(engaged.elapsed(now), weight, None)
+                engaged.weigh(engaged.law.elapsed(now), weight, None)
             }
             _ => Ok(()),
         }
@@ -333,7 +333,7 @@ impl Ask<'_> {
             return Ok(());
         };
         engaged.reports().check(weight)?;
-        engaged.weigh_to_wait(engaged.elapsed(now), weight)
+        engaged.weigh_to_wait(engaged.law.elapsed(now), weight)
     }
 }
 
@@ -344,7 +344,7 @@ impl Engaged<'_> {
         weight: u32,
         patience: Option<Duration>,
     ) -> Result<Turn, AcquireError> {
-        let elapsed = self.elapsed(now);
+        let elapsed = self.law.elapsed(now);
         self.lending().hand_back(elapsed);
         let Some(line) = self.line_at(elapsed) else {
             return Ok(Turn::Unlimited);

@@ -3,18 +3,19 @@
 use alloc::boxed::Box;
 
 use super::limits::{Limits, Unheard};
-use crate::ControlLaw;
 use crate::atomic::lazy::Lazy;
 use crate::atomic::sync::{AtomicU128, Ordering::Relaxed};
-use crate::law::aws::{Aws, Windows};
+use crate::bits::LAST_TIME;
 use crate::law::paced::{PacedSettings, PacedSettingsError};
-use crate::law::{Controller, Dimension, Law as _};
+use crate::law::{Controller, Dimension};
+use crate::{ControlLaw, SendPermit, Timestamp};
 
 /// The law of one limiter, with the settings that may change while it is at work.
 pub(crate) struct BoundLaw {
-    /// Boxed, so that a limiter stays small. `None` is the published law, which has no settings.
+    pub(super) start: Timestamp,
+    /// Boxed, so that a limiter stays small. `None` is a law without settings.
     tuned: Option<Box<Tuned>>,
-    windows: Windows,
+    kind: ControlLaw,
     /// Whether declared limits are obeyed.
     listens: bool,
     /// Whether threads may take tokens ahead.
@@ -37,9 +38,8 @@ struct Tuned {
 // older settings does not get it past the gate, whose version is raised on both sides of a change.
 // Models: `paced::a_lower_ceiling_is_obeyed`, `paced::two_changes_at_once_leave_the_rate_of_one`.
 impl BoundLaw {
-    pub(super) fn new(law: Controller, obeyed: Dimension, windows: Windows) -> Self {
-        let is_tuned = !matches!(law, Controller::Aws(_));
-        let tuned = is_tuned.then(|| {
+    pub(super) fn new(law: Controller, obeyed: Dimension, start: Timestamp) -> Self {
+        let tuned = law.is_tunable().then(|| {
             Box::new(Tuned {
                 made_with: law,
                 word: AtomicU128::new(law.tunable_bits()),
@@ -49,10 +49,28 @@ impl BoundLaw {
             })
         });
         Self {
+            start,
             tuned,
-            windows,
+            kind: law.kind(),
             listens: law.declared().is_some(),
-            lends: matches!(law, Controller::Paced(_)),
+            lends: law.lends(),
+        }
+    }
+
+    /// Returns the time from the start to `now`, as words hold it.
+    pub(super) fn elapsed(&self, now: Timestamp) -> u64 {
+        now.as_nanos()
+            .saturating_sub(self.start.as_nanos())
+            .min(LAST_TIME)
+    }
+
+    /// Returns when the request of `permit` was sent, which was answered at `at`: then, if it is not
+    /// known.
+    pub(super) fn sent_at(&self, permit: SendPermit, at: u64) -> u64 {
+        if permit.is_timed() {
+            self.elapsed(permit.time()).min(at)
+        } else {
+            at
         }
     }
 
@@ -119,22 +137,14 @@ impl BoundLaw {
     /// Returns the law with the settings that are in force.
     pub(super) fn get(&self) -> Controller {
         match &self.tuned {
-            None => Controller::Aws(Aws {
-                windows: self.windows,
-            }),
+            None => Controller::new(self.kind, self.start.as_nanos()),
             Some(tuned) => tuned.made_with.with_tunable_bits(tuned.word.load(Relaxed)),
         }
     }
 
     /// Returns which law it is.
     pub(super) const fn kind(&self) -> ControlLaw {
-        if self.tuned.is_none() {
-            ControlLaw::Aws
-        } else if self.listens {
-            ControlLaw::Declared
-        } else {
-            ControlLaw::Paced
-        }
+        self.kind
     }
 
     /// Returns `true` if time alone moves the rate.

@@ -95,7 +95,7 @@ impl<'a> Lending<'a> {
         self.hand_back_of(lease, now);
         let cancelled = engaged.line().waiters.total();
         let level = level(cancelled);
-        let from = engaged.start.as_nanos().saturating_add(now);
+        let from = engaged.law.start.as_nanos().saturating_add(now);
         let batch = lease.ask(from).min(most);
         // After the head and `changes`, see `end_leases`.
         if batch < 2 || !head.follows(engaged.state.load().version()) {

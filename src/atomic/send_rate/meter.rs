@@ -5,7 +5,7 @@ use crate::atomic::sync::{
     AtomicU64, AtomicU128,
     Ordering::{Acquire, Relaxed, Release},
 };
-use crate::law::{Controller, Counted, Law as _, State, Window};
+use crate::law::{Controller, Counted, State, Window};
 
 /// Counts requests, and keeps the law's reading of the counts.
 pub(crate) struct Meter {

@@ -32,9 +32,8 @@ use self::acquire::{Engaged, Words};
 use self::controller::BoundLaw;
 use self::gate::Gate;
 use super::lazy::Lazy;
-use crate::law::aws::{Aws, Windows};
 use crate::law::paced::PacedSettings;
-use crate::law::{Controller, DeclaredSettings, Dimension, Law as _};
+use crate::law::{Controller, Dimension};
 use crate::permit::{self, Class, Order, SendPermit};
 use crate::{ControlLaw, Timestamp};
 
@@ -123,7 +122,6 @@ pub struct SendRate {
     /// Made by the first throttle.
     words: Lazy<Words>,
     meter: Meter,
-    start: Timestamp,
     pub(crate) law: BoundLaw,
 }
 
@@ -131,13 +129,8 @@ impl SendRate {
     /// Creates a limiter that limits nothing until the first throttle, with the law's own settings.
     #[must_use]
     pub fn new(law: ControlLaw, start: Timestamp) -> Self {
-        let windows = Windows::new(start.as_nanos());
-        let law = match law {
-            ControlLaw::Aws => Controller::Aws(Aws { windows }),
-            ControlLaw::Paced => Controller::Paced(PacedSettings::new()),
-            ControlLaw::Declared => return Self::declared(DeclaredSettings::new(), start),
-        };
-        Self::build(law, Dimension::Requests, start)
+        let law = Controller::new(law, start.as_nanos());
+        Self::build(law, Dimension::default(), start)
     }
 
     /// Creates a limiter of [`ControlLaw::Paced`] with `settings`.
@@ -145,18 +138,16 @@ impl SendRate {
     /// With a ceiling or an initial rate it limits from the start, with a full bucket.
     #[must_use]
     pub fn paced(settings: PacedSettings, start: Timestamp) -> Self {
-        Self::build(Controller::Paced(settings), Dimension::Requests, start)
+        Self::build(Controller::Paced(settings), Dimension::default(), start)
     }
 
     fn build(law: Controller, obeyed: Dimension, start: Timestamp) -> Self {
-        let windows = Windows::new(start.as_nanos());
         let (meter, window_end) = Meter::new(&law);
         let rate = Self {
             gate: Gate::new(window_end),
             words: Lazy::new(|| Words::new(law.burst())),
             meter,
-            start,
-            law: BoundLaw::new(law, obeyed, windows),
+            law: BoundLaw::new(law, obeyed, start),
         };
         if let Some(memory) = law.unthrottled().start {
             rate.gate.engage();
@@ -249,11 +240,6 @@ impl SendRate {
         super::sync::AtomicU128::is_lock_free()
     }
 
-    /// Returns the time since the start, as words hold it.
-    fn elapsed(&self, now: Timestamp) -> u64 {
-        acquire::elapsed(self.start, now)
-    }
-
     /// Returns the words of the limiter, if it has ever been about to limit.
     #[inline]
     fn words(&self) -> Option<Engaged<'_>> {
@@ -274,7 +260,6 @@ impl SendRate {
             gate: &self.gate,
             meter: &self.meter,
             law: &self.law,
-            start: self.start,
         }
     }
 

@@ -249,7 +249,7 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
             (Turn::Claimed(..), _) | (_, None) => None,
             (Turn::Unlimited, _) => self.ask(now).wait(),
             (_, Some(engaged)) => {
-                let elapsed = engaged.elapsed(now);
+                let elapsed = engaged.law.elapsed(now);
                 let nanos = self.nanos_until(engaged, elapsed);
                 let barred = || engaged.reports().may_go(elapsed, self.weight).err();
                 let nanos = nanos.or_else(|| {
@@ -266,7 +266,7 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
     /// Returns the time in which its tokens are minted, at today's rate.
     pub(crate) fn span(&self, now: Timestamp) -> Duration {
         let engaged = self.rate.engaged();
-        let line = engaged.and_then(|engaged| engaged.line_at(engaged.elapsed(now)));
+        let line = engaged.and_then(|engaged| engaged.line_at(engaged.law.elapsed(now)));
         let token = line.map_or(0, |line| line.rate.nanos_per_token());
         Duration::from_nanos(token).saturating_mul(self.weight)
     }
@@ -319,7 +319,7 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         if let (Turn::Placed { place, slot } | Turn::Behind { place, slot }, Some(engaged)) =
             (turn, self.rate.words())
         {
-            let elapsed = engaged.elapsed(now);
+            let elapsed = engaged.law.elapsed(now);
             let sent = match self.nanos_until(engaged, elapsed) {
                 Some(nanos) => Err(nanos),
                 None => engaged.reports().sent(elapsed, weight, true),
@@ -349,7 +349,7 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
             } else if over > 0 {
                 engaged.line().give_back(over);
             }
-            engaged.waking().due(engaged.elapsed(now));
+            engaged.waking().due(engaged.law.elapsed(now));
         }
     }
 
@@ -408,7 +408,7 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         waker: &Waker,
     ) -> Option<Duration> {
         let engaged = self.rate.words()?;
-        let elapsed = engaged.elapsed(now);
+        let elapsed = engaged.law.elapsed(now);
         let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
         let (waiters, place, slot) = match &mut self.turn {
             Turn::Placed { place, slot } => (engaged.line().waiters, *place, slot),

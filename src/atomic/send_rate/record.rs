@@ -1,7 +1,6 @@
 //! What is recorded: an outcome is counted, and looked at if there may be something to do.
 
 use super::SendRate;
-use super::acquire::elapsed;
 use super::meter::Meter;
 use crate::law::{Recorded, State};
 use crate::{Outcome, SendPermit, Timestamp};
@@ -16,7 +15,7 @@ impl SendRate {
         reason = "called for its effect, which the models' atomics hide"
     )]
     pub fn record(&self, now: Timestamp, permit: SendPermit, outcome: Outcome) -> Recorded {
-        let elapsed = self.elapsed(now);
+        let elapsed = self.law.elapsed(now);
         // Of the published law a failure counts as an answer.
         let is_failed = outcome == Outcome::Failed && self.law.moves_with_time();
         if outcome != Outcome::Unknown {
@@ -70,7 +69,7 @@ impl SendRate {
         if self.untimed().is_some_and(Meter::count_untimed) {
             return Recorded::Counted;
         }
-        let elapsed = self.elapsed(now());
+        let elapsed = self.law.elapsed(now());
         self.law.note_answer();
         if self.gate.load().is_engaged() {
             self.meter.count(1);
@@ -96,7 +95,7 @@ impl SendRate {
         let gate = self.gate.look();
         let engaged = self.words();
         let state = engaged.map_or(State::NONE, |engaged| engaged.state.load());
-        let sent = sent_at(self.start, permit, elapsed);
+        let sent = self.law.sent_at(permit, elapsed);
         let window = self.meter.turn(&self.law.get(), state, elapsed, sent);
         if let Some(engaged) = engaged {
             return engaged
@@ -105,14 +104,5 @@ impl SendRate {
         }
         self.gate.quiet_until(gate, window.end, false);
         Recorded::Counted
-    }
-}
-
-/// Returns when a request was sent that was answered at `elapsed`: then, if it is not known.
-pub(super) fn sent_at(start: Timestamp, permit: SendPermit, at: u64) -> u64 {
-    if permit.is_timed() {
-        elapsed(start, permit.time()).min(at)
-    } else {
-        at
     }
 }

@@ -343,7 +343,7 @@ impl Ask<'_> {
         let Some(engaged) = self.rate.engaged() else {
             return Ok(Order::NONE);
         };
-        let elapsed = engaged.elapsed(now);
+        let elapsed = engaged.law.elapsed(now);
         engaged.lending().hand_back(elapsed);
         engaged.adaptation().catch_up(elapsed);
         if engaged.reports().phase() == Phase::Unbound {
@@ -388,7 +388,7 @@ impl Ask<'_> {
         let Some(engaged) = self.rate.engaged() else {
             return Ok(Turn::Unlimited);
         };
-        let elapsed = engaged.elapsed(now);
+        let elapsed = engaged.law.elapsed(now);
         engaged.lending().hand_back(elapsed);
         engaged.adaptation().catch_up(elapsed);
         if engaged.reports().phase() == Phase::Unbound || engaged.line_at(elapsed).is_none() {

@@ -37,7 +37,6 @@ use super::behind::Behind;
 use super::gate::{GateWord, LONGEST_QUIET};
 use super::limits::{Limits, Phase};
 use super::permit::{Order, SendPermit, WeightError};
-use super::record::sent_at;
 use super::snapshot::{DeclaredLimit, whole};
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
@@ -95,7 +94,7 @@ impl SendRate {
         let (Some(obeyed), false) = (self.law.obeys(), reports.is_empty()) else {
             return Observed::Nothing;
         };
-        let elapsed = self.elapsed(now);
+        let elapsed = self.law.elapsed(now);
         let engaged = self.about_to_limit();
         let mut observed = Observed::Nothing;
         for report in reports.iter().filter(|report| report.counts() == obeyed) {
@@ -105,7 +104,7 @@ impl SendRate {
             let sent = engaged.sent();
             let told = Told {
                 now: elapsed,
-                sent_at: sent_at(self.start, permit, elapsed),
+                sent_at: self.law.sent_at(permit, elapsed),
                 order: permit.order(sent),
                 weight: permit.weight(),
                 sent,
@@ -142,7 +141,7 @@ impl SendRate {
     /// Returns the declared limit of which the least is left, if a service has declared one.
     #[must_use]
     pub fn declared_limit(&self, now: Timestamp) -> Option<DeclaredLimit> {
-        let (now, sent) = (self.elapsed(now), self.words()?.sent());
+        let (now, sent) = (self.law.elapsed(now), self.words()?.sent());
         let limits = self.law.limits()?;
         // One that was given up is shown if there is no other.
         let all = !limits.is_any_declared();
@@ -167,7 +166,7 @@ impl SendRate {
     /// Returns how much is left of the declared limit of which the least is, in 2⁻³² of it; 0 if
     /// the report on the request of `permit` says that it was too much. `None` without a limit.
     pub(crate) fn share_left(&self, now: Timestamp, permit: SendPermit) -> Option<u64> {
-        let (now, sent) = (self.elapsed(now), self.words()?.sent());
+        let (now, sent) = (self.law.elapsed(now), self.words()?.sent());
         let shares = self.law.limits()?.ledgers().map(|ledger| {
             let told = ledger.told_left(permit.order(sent));
             match told {

@@ -86,7 +86,7 @@ impl SendRate {
         let Some(engaged) = charged else {
             return Ok(());
         };
-        let elapsed = engaged.elapsed(now);
+        let elapsed = engaged.law.elapsed(now);
         engaged.lending().hand_back(elapsed);
         let tokens = u32::try_from(more.unsigned_abs()).unwrap_or(u32::MAX);
         // What is left of a declared limit makes the rate: a debt of the bucket would be paid
@@ -109,7 +109,7 @@ impl Ask<'_> {
     /// Gives back what the request of `permit` took, which is not sent.
     pub(crate) fn take_back(self, permit: SendPermit) {
         if let Some(engaged) = self.rate.words().filter(|_| permit.is_charged()) {
-            let elapsed = engaged.elapsed(self.now);
+            let elapsed = engaged.law.elapsed(self.now);
             engaged.lending().hand_back(elapsed);
             engaged.reports().unsend(permit);
             let over = u32::try_from(engaged.reports().over(permit.weight())).unwrap_or(0);

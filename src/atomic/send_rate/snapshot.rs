@@ -7,7 +7,7 @@ use super::acquire::Engaged;
 use crate::Timestamp;
 use crate::atomic::sync::Ordering::Relaxed;
 use crate::fixed::Rate;
-use crate::law::{Dimension, Law as _, LearnedRate, LimitName, State};
+use crate::law::{Dimension, LearnedRate, LimitName, State};
 use crate::line::capacity;
 
 /// The state of a [`SendRate`], for diagnostics.
@@ -131,7 +131,7 @@ impl SendRate {
     /// Returns the state at `now`, and changes nothing.
     #[must_use]
     pub fn snapshot(&self, now: Timestamp) -> SendRateSnapshot {
-        let elapsed = self.elapsed(now);
+        let elapsed = self.law.elapsed(now);
         let law = self.law.get();
         let engaged = self.words();
         let state = engaged.map_or(State::NONE, |engaged| engaged.state.load());
@@ -187,7 +187,7 @@ impl SendRate {
     /// `None` while nothing is limited, and under the published law.
     #[must_use]
     pub fn learned(&self, now: Timestamp) -> Option<LearnedRate> {
-        let elapsed = self.elapsed(now);
+        let elapsed = self.law.elapsed(now);
         let law = self.law.get();
         let engaged = self.words().filter(|_| law.paced().is_some())?;
         let state = engaged.state.load();

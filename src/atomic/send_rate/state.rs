@@ -12,9 +12,6 @@ use crate::atomic::sync::{
     AtomicU64, AtomicU128,
     Ordering::{Acquire, Relaxed, Release},
 };
-use crate::bits::Field;
-use crate::fixed::Rate;
-use crate::law::cubic::time_to_peak;
 use crate::law::{Draining, State};
 
 /// The state word. Its compare-and-swap decides that there was a throttle and what rate follows.
@@ -146,42 +143,9 @@ impl DrainWord {
     }
 }
 
-const PEAK: Field = Field::lowest(Rate::BITS);
-const TIME: Field = PEAK.above(64);
-
-/// A peak, and how long after the cut it is reached: a hint that saves a cube root.
-pub(super) struct CurveCache(AtomicU128);
-
-impl CurveCache {
-    pub(super) fn new() -> Self {
-        // The peak of zero, reached at once.
-        Self(AtomicU128::new(0))
-    }
-
-    /// Returns [`time_to_peak`] of `peak`.
-    #[inline]
-    pub(super) fn time_to_peak(&self, peak: Rate) -> u64 {
-        let peak = peak.to_bits();
-        // Relaxed: the argument and the value of a pure function, in one word.
-        let known = self.0.load(Relaxed);
-        if PEAK.get(known) == peak {
-            return TIME.get(known);
-        }
-        self.learn(peak)
-    }
-
-    #[cold]
-    fn learn(&self, peak: u64) -> u64 {
-        let time = time_to_peak(Rate::from_bits(peak));
-        self.0.store(PEAK.put(peak) | TIME.put(time), Relaxed);
-        time
-    }
-}
-
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
-    use crate::fixed::SECOND;
     use crate::law::{Controller, PacedSettings};
 
     #[test]
@@ -207,20 +171,5 @@ mod tests {
         assert_eq!(baseline.since(5, &meter), Some(0));
         meter.count(2);
         assert_eq!(baseline.since(5, &meter), Some(1));
-    }
-
-    #[test]
-    fn the_time_to_the_last_peak_is_remembered() {
-        let cache = CurveCache::new();
-        let peak = Rate::from_ratio(100, SECOND);
-        let time = cache.time_to_peak(peak);
-        assert_eq!(time, time_to_peak(peak));
-        let known = cache.0.load(Relaxed);
-        assert_eq!((PEAK.get(known), TIME.get(known)), (peak.to_bits(), time));
-        // It is believed, whatever it says.
-        cache
-            .0
-            .store(PEAK.put(peak.to_bits()) | TIME.put(7), Relaxed);
-        assert_eq!(cache.time_to_peak(peak), 7);
     }
 }

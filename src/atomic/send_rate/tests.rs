@@ -108,7 +108,7 @@ fn a_hint_that_ends_no_later_than_the_pause_changes_nothing() {
 fn a_law_of_one_file_moves_the_rate() {
     let first = Rate::from_ratio(100, SECOND);
     let law = Controller::Aimd(crate::law::aimd::Aimd { first });
-    let rate = SendRate::build(law, Dimension::Requests, Timestamp::ZERO);
+    let rate = SendRate::build(law, Dimension::default(), Timestamp::ZERO);
     let throttle = |now| rate.record(at(now), SendPermit::sent_at(at(now)), Outcome::Throttled);
     let fill = |now| rate.snapshot(at(now)).fill_rate.round();
     assert!(rate.try_acquire(at(0)).is_ok(), "unlimited");

@@ -14,8 +14,6 @@ use super::acquire::Engaged;
 use super::waiters::{LATE, Look};
 use crate::Timestamp;
 use crate::fixed::SECOND;
-use crate::law::Law as _;
-use crate::law::cubic::time_to_peak;
 
 /// How late the timer of the second in line may be: it matters only if the first never looks again.
 const SECOND_LATE: u64 = SECOND.wrapping_div(25);
@@ -112,7 +110,7 @@ impl Waking<'_> {
         }
         let from = elapsed.max(state.since());
         let reading = self.meter.reading();
-        let rate = |at| u128::from(law.rate(state, at, Some(reading), time_to_peak).raw());
+        let rate = |at| u128::from(law.rate(state, at, Some(reading)).raw());
         let today = rate(from);
         let mut sleep = nanos;
         while sleep > LEAST {
@@ -130,7 +128,7 @@ impl SendRate {
     /// Wakes those in line whose turn comes sooner than they know.
     pub(crate) fn wake_due(&self, now: Timestamp) {
         if let Some(engaged) = self.engaged() {
-            engaged.waking().due(engaged.elapsed(now));
+            engaged.waking().due(engaged.law.elapsed(now));
         }
     }
 }

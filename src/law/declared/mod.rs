@@ -224,17 +224,11 @@ impl Law for Declared {
         window
     }
 
-    fn rate(
-        &self,
-        state: State,
-        now: u64,
-        reading: Option<u128>,
-        time_to_peak: impl Fn(Rate) -> u64,
-    ) -> Rate {
+    fn rate(&self, state: State, now: u64, reading: Option<u128>) -> Rate {
         if Self::is_first_contact(state) {
             return Rate::from_ratio(self.first(), SECOND.saturating_mul(10));
         }
-        self.otherwise.rate(state, now, reading, time_to_peak)
+        self.otherwise.rate(state, now, reading)
     }
 
     fn quiet(&self, state: State, now: u64, rate: Rate, reading: u128) -> Quiet {
@@ -273,7 +267,7 @@ impl Law for Declared {
 
     fn is_at_start(&self, state: State, now: u64) -> bool {
         Self::is_first_contact(state)
-            || (self.first() == 0 && self.rate(state, now, None, |_| 0) == Rate::MAX)
+            || (self.first() == 0 && self.rate(state, now, None) == Rate::MAX)
     }
 }
 

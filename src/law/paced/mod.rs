@@ -407,7 +407,7 @@ impl Law for PacedSettings {
         }
     }
 
-    fn rate(&self, state: State, now: u64, reading: Option<u128>, _: impl Fn(Rate) -> u64) -> Rate {
+    fn rate(&self, state: State, now: u64, reading: Option<u128>) -> Rate {
         let cut = cut_of(state);
         let shut = Shut::of(cut.memory);
         if (shut.is_some() || cut.memory.has_pause()) && now < cut.since {
@@ -528,7 +528,7 @@ impl Law for PacedSettings {
             Some(open) => open.rate,
             None => rate_at(self, started_at(self, initial), 0, 0),
         };
-        let rate = self.rate(state, now, None, |_| 0);
+        let rate = self.rate(state, now, None);
         began.min(initial) <= rate && rate <= began.max(initial)
     }
 }

@@ -16,7 +16,7 @@ impl Law for Aimd {
         true
     }
 
-    fn rate(&self, state: State, now: u64, _: Option<u128>, _: impl Fn(Rate) -> u64) -> Rate {
+    fn rate(&self, state: State, now: u64, _: Option<u128>) -> Rate {
         let seconds = u32::try_from(now.saturating_sub(state.since()) / SECOND).unwrap_or(u32::MAX);
         let (cut, more) = (
             Rate::from_bits(state.memory()),
