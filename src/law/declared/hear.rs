@@ -136,12 +136,8 @@ impl Hearing<'_> {
         }
         let after = (self.next.limit, self.next.told_window());
         let other = after != before && (changed || before.1.is_some());
-        let observed = if other {
-            Observed::Changed
-        } else {
-            Observed::Taken
-        };
-        Some((self.next, observed))
+        let observed = other.then_some(Observed::Changed);
+        Some((self.next, observed.unwrap_or(Observed::Taken)))
     }
 
     /// Returns how far after `position` the request was sent, negative if it was before.
