@@ -114,7 +114,7 @@ run() {
             ;;
         edges)
             plant 0
-            judge http config seen strategies -- --file 'src/{backoff,clock,headers,permit,print,random}.rs' \
+            judge http config seen strategies -- --file 'src/{backoff,clock,headers,headers/retry_after,permit,print,random}.rs' \
                 --file 'src/{classify,config}/**' "$@"
             ;;
         strategy)
@@ -123,7 +123,7 @@ run() {
             ;;
         waiting)
             plant 0
-            judge operations scopes buckets waiting -- --file 'src/{operation,scope,set,wait}/**' "$@"
+            judge operations scopes buckets waiting http -- --file 'src/{operation,scope,set,wait}/**' "$@"
             ;;
         fleet)
             plant 1

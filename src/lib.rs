@@ -163,7 +163,7 @@ pub use clock::TokioClock;
 #[cfg(feature = "std")]
 pub use clock::{Clock, MonotonicClock};
 #[cfg(feature = "std")]
-pub use headers::RetryAfter;
+pub use headers::retry_after::RetryAfter;
 pub use law::outcome::{ControlLaw, Outcome};
 #[cfg(feature = "std")]
 pub use operation::{builder::Operation, ext::RetryStrategyExt};

@@ -9,7 +9,7 @@ use core::time::Duration;
 
 use arbitrary::{Arbitrary, Unstructured};
 use paceline::{
-    SendRate, SendSet, Timestamp,
+    AcquireError, SendRate, SendSet, Timestamp,
     law::PacedSettings,
     set::{Binding, SetError, SetPermit},
 };
@@ -217,7 +217,11 @@ impl Scene<'_> {
                     self.unsettled.push((set, permit));
                 }
             }
-            Err(SetError::NotInTime(binding)) => {
+            Err(SetError::Limit {
+                limit,
+                error: AcquireError::NotInTime { wait },
+            }) => {
+                let binding = Binding { limit, wait };
                 Self::check(&missing, binding, "try");
                 // What was taken before the refusal goes back whole.
                 for (limit, rate, weight) in weighed {
@@ -228,7 +232,7 @@ impl Scene<'_> {
                     self.lines[rate].written_off += weight;
                 }
             }
-            Err(SetError::Weight { .. }) => {
+            Err(SetError::Limit { .. }) => {
                 let is_over = |weight: &u16| u32::from(*weight) > CAPACITY;
                 let given = &weights[..SETS[set].len()];
                 assert!(weighed.is_empty() || given.iter().any(is_over));
@@ -314,7 +318,7 @@ impl Scene<'_> {
         let is_over = given.iter().any(|weight| *weight > CAPACITY);
         let taken = if place && most <= -SLACK && !is_over {
             let reserved = view.reserve(now, &given);
-            let claimed = reserved.map(|mut place| place.claim(now).map_err(SetError::NotInTime));
+            let claimed = reserved.map(|mut place| place.claim(now).map_err(SetError::from));
             claimed.and_then(|claimed| claimed)
         } else {
             view.try_acquire(now, &given)
@@ -329,10 +333,13 @@ impl Scene<'_> {
                     self.unsettled.push((set, permit));
                 }
             }
-            Err(SetError::NotInTime(binding)) => {
-                assert!(most > -SLACK && !binding.wait.is_zero(), "{binding:?}");
+            Err(SetError::Limit {
+                error: AcquireError::NotInTime { wait },
+                ..
+            }) => {
+                assert!(most > -SLACK && !wait.is_zero(), "{wait:?}");
             }
-            Err(SetError::Weight { .. }) => assert!(weighed.is_empty() || is_over),
+            Err(SetError::Limit { .. }) => assert!(weighed.is_empty() || is_over),
             Err(error) => panic!("{error}"),
         }
     }

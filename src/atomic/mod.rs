@@ -21,7 +21,9 @@ pub(crate) mod sync;
 pub(crate) mod usage;
 
 pub use retry_quota::{RetryQuota, RetryQuotaSnapshot};
+#[cfg(feature = "std")]
+pub(crate) use send_rate::Meter;
+pub(crate) use send_rate::PlaceGuard;
 pub use send_rate::{
     Background, BackgroundSnapshot, DeclaredLimit, Reservation, SendRate, SendRateSnapshot,
 };
-pub(crate) use send_rate::{Meter, PlaceGuard};

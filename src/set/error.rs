@@ -3,7 +3,7 @@
 use core::{error::Error, fmt, time::Duration};
 
 use super::MOST_RATES;
-use crate::WeightError;
+use crate::AcquireError;
 
 /// The limit that holds a request of a [`SendSet`](crate::SendSet) back longest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,14 +48,12 @@ pub enum SetError {
         /// Its positions, the lower first.
         limits: [usize; 2],
     },
-    /// The tokens cannot come in time.
-    NotInTime(Binding),
-    /// There is no such request of a limit.
-    Weight {
+    /// One of its limits refused.
+    Limit {
         /// The position of its rate in the set.
         limit: usize,
-        /// What is wrong with the weight.
-        error: WeightError,
+        /// Why it refused: of several that make the request wait, the one with the longest wait.
+        error: AcquireError,
     },
 }
 
@@ -64,7 +62,7 @@ impl SetError {
     #[must_use]
     pub const fn limit(&self) -> Option<usize> {
         match self {
-            Self::NotInTime(Binding { limit, .. }) | Self::Weight { limit, .. } => Some(*limit),
+            Self::Limit { limit, .. } => Some(*limit),
             Self::Rates { .. } | Self::Weights { .. } | Self::Twice { .. } => None,
         }
     }
@@ -73,7 +71,7 @@ impl SetError {
     #[must_use]
     pub const fn wait(&self) -> Option<Duration> {
         match self {
-            Self::NotInTime(Binding { wait, .. }) => Some(*wait),
+            Self::Limit { error, .. } => error.wait(),
             _ => None,
         }
     }
@@ -91,10 +89,16 @@ impl fmt::Display for SetError {
             Self::Twice {
                 limits: [first, second],
             } => write!(f, "limits {first} and {second} are one rate"),
-            Self::NotInTime(binding) => write!(f, "not in time: {binding}"),
-            Self::Weight { limit, error } => write!(f, "limit {limit}: {error}"),
+            Self::Limit { limit, error } => write!(f, "limit {limit}: {error}"),
         }
     }
 }
 
 impl Error for SetError {}
+
+impl From<Binding> for SetError {
+    fn from(Binding { limit, wait }: Binding) -> Self {
+        let error = AcquireError::NotInTime { wait };
+        Self::Limit { limit, error }
+    }
+}

@@ -14,7 +14,12 @@ const LEAST: Duration = Duration::from_millis(1);
 /// A place in the line of each rate of a set, with what keeps the rates in memory.
 ///
 /// Dropped before all are claimed, it gives all of them up.
-pub(crate) struct SetGuard<R: Deref<Target = SendRate>, const N: usize> {
+#[allow(
+    unnameable_types,
+    unreachable_pub,
+    reason = "no other type may be a limit"
+)]
+pub struct SetGuard<R: Deref<Target = SendRate>, const N: usize> {
     places: [Option<PlaceGuard<R>>; N],
     /// The request, once all of its places have been claimed.
     claimed: Option<SetPermit<N>>,
@@ -165,10 +170,14 @@ impl<R: Deref<Target = SendRate>, const N: usize> SetGuard<R, N> {
 
 #[cfg(feature = "std")]
 impl<R: Deref<Target = SendRate>, const N: usize> SetGuard<R, N> {
-    /// Returns the place that the request waits for longest, and its limit.
-    pub(crate) fn latest(&mut self) -> Option<(usize, &mut PlaceGuard<R>)> {
-        let place = self.places.get_mut(self.latest)?.as_mut()?;
-        Some((self.latest, place))
+    /// Returns the place that the request waits for longest.
+    pub(crate) fn latest(&mut self) -> Option<&mut PlaceGuard<R>> {
+        self.places.get_mut(self.latest)?.as_mut()
+    }
+
+    /// Returns its limit.
+    pub(crate) const fn limit(&self) -> usize {
+        self.latest
     }
 }
 

@@ -68,7 +68,7 @@ pub const MOST_RATES: usize = 8;
 /// let now = Timestamp::ZERO;
 /// let permit = set.try_acquire(now, &[1, 600]).unwrap();
 /// let refused = set.try_acquire(now, &[1, 600]).unwrap_err();
-/// assert_eq!(refused.to_string(), "not in time: limit 1 asks for a wait of 200ms");
+/// assert_eq!(refused.to_string(), "limit 1: not in time: the send rate asks for a wait of 200ms");
 ///
 /// // ... the response says that it cost 150 tokens:
 /// set.settle(now, permit, &[1, 150]).unwrap();
@@ -164,7 +164,10 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         }
         if all == [0; N] {
             let error = WeightError::Zero;
-            return Err(SetError::Weight { limit: 0, error });
+            return Err(SetError::Limit {
+                limit: 0,
+                error: error.into(),
+            });
         }
         Ok(all)
     }
@@ -191,9 +194,9 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
     ///
     /// # Errors
     ///
-    /// [`SetError::NotInTime`] with the limit that asks for the longest wait, and how long it is:
+    /// [`SetError::Limit`] with the limit that asks for the longest wait, and how long it is:
     /// not zero, and exact as long as no other caller takes the tokens and the rates stay as they
-    /// are. [`SetError::Weights`] if there is not one weight for each rate, [`SetError::Weight`] if
+    /// are. [`SetError::Weights`] if there is not one weight for each rate, [`SetError::Limit`] if
     /// one is no weight or all are 0, [`SetError::Twice`] if a rate stands twice in the set.
     pub fn try_acquire(&self, now: Timestamp, weights: &[u32]) -> Result<SetPermit<N>, SetError> {
         self.take(now, &self.checked(weights)?, Class::Foreground)
@@ -229,10 +232,13 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
     fn check(&self, now: Timestamp, weights: &[u32; N], class: Class) -> Result<(), SetError> {
         for (limit, rate, weight) in self.weighed(weights) {
             let checked = rate.ask(now, weight, class).check_now();
-            checked.map_err(|error| SetError::Weight { limit, error })?;
+            checked.map_err(|error| SetError::Limit {
+                limit,
+                error: error.into(),
+            })?;
         }
         match self.binding(now, weights, class) {
-            Some(binding) => Err(SetError::NotInTime(binding)),
+            Some(binding) => Err(binding.into()),
             None => Ok(()),
         }
     }
@@ -263,14 +269,14 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         limit: usize,
         why: AcquireError,
     ) -> SetError {
-        match why {
-            AcquireError::Weight(error) => SetError::Weight { limit, error },
-            AcquireError::NotInTime { wait } => {
-                let binding = Binding { limit, wait };
-                let latest = self.binding(now, weights, class);
-                SetError::NotInTime(latest.map_or(binding, |latest| latest.later(binding)))
-            }
-        }
+        let AcquireError::NotInTime { wait } = why else {
+            return SetError::Limit { limit, error: why };
+        };
+        let binding = Binding { limit, wait };
+        let latest = self.binding(now, weights, class);
+        latest
+            .map_or(binding, |latest| latest.later(binding))
+            .into()
     }
 
     /// Returns the limit that a request would have to wait for longest, `None` if it need not wait.
@@ -428,7 +434,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
     /// # Errors
     ///
     /// [`SetError::Weights`] if there is not one cost for each rate: nothing is settled then.
-    /// [`SetError::Weight`] if a debit does not fit a line: the other limits are settled.
+    /// [`SetError::Limit`] if a debit does not fit a line: the other limits are settled.
     pub fn settle(
         &self,
         now: Timestamp,
@@ -440,7 +446,10 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         for (limit, rate, taken) in self.permitted(&permit) {
             let cost = costs.get(limit).copied().unwrap_or(taken.weight());
             if let Err(error) = rate.settle(now, taken, cost) {
-                settled = Err(SetError::Weight { limit, error });
+                settled = Err(SetError::Limit {
+                    limit,
+                    error: error.into(),
+                });
             }
         }
         settled
@@ -461,7 +470,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
     ///
     /// # Errors
     ///
-    /// [`SetError::Weights`] if there is not one weight for each rate, [`SetError::Weight`] if all
+    /// [`SetError::Weights`] if there is not one weight for each rate, [`SetError::Limit`] if all
     /// are 0.
     pub fn snapshot(&self, now: Timestamp, weights: &[u32]) -> Result<SetSnapshot<N>, SetError> {
         let weights = self.checked(weights)?;

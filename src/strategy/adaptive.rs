@@ -248,10 +248,6 @@ impl Adaptive {
         }
     }
 
-    fn pace(&self) -> &Pace {
-        &self.engine.common.pace
-    }
-
     /// Returns the settings that it shares with [`Standard`](crate::Standard).
     #[must_use]
     pub fn settings(&self) -> &Settings {
@@ -327,14 +323,9 @@ impl Adaptive {
         core::iter::once(&*self.rate).chain(further)
     }
 
-    /// Returns `true` if something may listen to events, so that what they say is worth a look.
-    fn is_heard(&self) -> bool {
-        cfg!(feature = "tracing") || self.engine.is_watched
-    }
-
     fn bulk_limits(&self) -> Option<(&Drought, u64)> {
         let drought = self.drought.as_deref()?;
-        Some((drought, nanos(self.pace().stall_timeout?)))
+        Some((drought, nanos(self.engine.common.pace.stall_timeout?)))
     }
 
     /// Records a success in the send rate.

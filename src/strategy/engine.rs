@@ -108,9 +108,14 @@ impl<P> Engine<P> {
         self.notify(&Event::new(Some(self.id()), self.name.as_deref(), kind()));
     }
 
+    /// Returns `true` if something may listen to events, so that what they say is worth a look.
+    pub(super) const fn is_heard(&self) -> bool {
+        cfg!(feature = "tracing") || self.is_watched
+    }
+
     /// Hands an event to `tracing` and to the hook. Without either, `kind` is not asked.
     pub(super) fn tell<'a>(&self, kind: impl FnOnce() -> EventKind<'a>) {
-        if cfg!(feature = "tracing") || self.is_watched {
+        if self.is_heard() {
             let event = Event::new(Some(self.id()), self.name.as_deref(), kind());
             #[cfg(feature = "tracing")]
             event.trace();

@@ -59,9 +59,9 @@ impl NotAdmitted {
 
 impl From<SetError> for NotAdmitted {
     fn from(error: SetError) -> Self {
-        match error {
-            SetError::NotInTime(binding) => Self::Refused { wait: binding.wait },
-            error => Self::Set(error),
+        match error.wait() {
+            Some(wait) => Self::Refused { wait },
+            None => Self::Set(error),
         }
     }
 }

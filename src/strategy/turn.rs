@@ -182,7 +182,7 @@ impl SendTurn {
     /// Returns the limit that it waits for, of several; `None` if that is a gate.
     pub(crate) fn limit(&mut self) -> Option<usize> {
         match &mut *self.holds {
-            Holds::InLines(places) => places.held().latest().map(|(limit, _)| limit),
+            Holds::InLines(places) => Some(places.limit()),
             Holds::AtGate(_) => None,
             _ => Some(0),
         }
@@ -237,26 +237,14 @@ impl SendTurn {
             set: None,
             clock,
         };
-        self.pass(lines, request)
-    }
-
-    /// Asks for the tokens of `request`, and takes a place in line if they are not there.
-    #[inline]
-    pub(super) fn pass(
-        &mut self,
-        lines: Lines<'_>,
-        request: SendRequest<'_>,
-    ) -> Result<SendPermit, NotAdmitted> {
-        match self.ask(lines, request) {
-            Ok(permit) => Ok(permit),
-            Err(why) => self.queue(lines, request, why),
-        }
+        let asked = self.ask(lines, request);
+        asked.or_else(|why| self.queue(lines, request, why))
     }
 
     /// Asks the one send rate. An attempt in line, or of several send rates, does not ask and has no
     /// error.
     #[inline]
-    fn ask(
+    pub(super) fn ask(
         &self,
         lines: Lines<'_>,
         request: SendRequest<'_>,
@@ -278,7 +266,7 @@ impl SendTurn {
     /// `why`. An attempt whose turn comes too late gives its place back, and is refused.
     // Out of the way of an attempt that goes at once.
     #[inline(never)]
-    fn queue(
+    pub(super) fn queue(
         &mut self,
         lines: Lines<'_>,
         request: SendRequest<'_>,
@@ -445,9 +433,9 @@ fn take_places(
     let mut weights = request.weights_of(set)?;
     loop {
         match SetGuard::take(set, now, &weights, request.class, longest) {
-            Err(SetError::Weight {
+            Err(SetError::Limit {
                 limit,
-                error: WeightError::AboveCapacity { weight, capacity },
+                error: AcquireError::Weight(WeightError::AboveCapacity { weight, capacity }),
             }) if request.is_up_to_capacity() && capacity < weight => {
                 weights[limit] = capacity.max(1);
             }

@@ -4,10 +4,7 @@ use alloc::{sync::Arc, task::Wake};
 use core::task::Waker;
 use std::thread::{self, Thread};
 
-use super::{
-    interrupt,
-    place::{InLine, Waiting},
-};
+use super::{interrupt, limit::InLine, place::Waiting};
 use crate::{AcquireError, Clock};
 
 /// Wakes a thread out of its park.

@@ -4,38 +4,37 @@ use core::{
     fmt,
     future::Future,
     mem,
-    ops::Deref,
     pin::Pin,
     task::{Context, Poll},
     time::Duration,
 };
 
+use super::limit::Limit;
 use super::{AcquireRequest, PlaceInLine, Sleep, Waiter};
-use crate::{AcquireError, Clock, SendPermit, SendRate};
+use crate::{AcquireError, Clock};
 
 /// The future of send tokens, from [`AcquireRequest::acquire`].
 ///
 /// It asks when it is first polled. Dropped, it gives its place back. Polled again after it is
 /// done, it says the same.
 #[must_use = "a future does nothing until it is polled"]
-pub struct Acquire<R: Deref<Target = SendRate>, C: Clock, Z: Sleep>(Stage<R, C, Z>);
+pub struct Acquire<L: Limit, C: Clock, Z: Sleep>(Stage<L, C, Z>);
 
-enum Stage<R: Deref<Target = SendRate>, C: Clock, Z: Sleep> {
-    Asking(AcquireRequest<R, C, Z>),
-    InLine(PlaceInLine<R, C>, Waiter<Z>),
-    Done(Result<SendPermit, AcquireError>),
+enum Stage<L: Limit, C: Clock, Z: Sleep> {
+    Asking(AcquireRequest<L, C, Z, L::Weights>),
+    InLine(PlaceInLine<L, C>, Waiter<Z>),
+    Done(Result<L::Permit, L::Error>),
 }
 
-impl<R: Deref<Target = SendRate>, C: Clock, Z: Sleep> Acquire<R, C, Z> {
-    pub(super) const fn new(ask: AcquireRequest<R, C, Z>) -> Self {
+impl<L: Limit, C: Clock, Z: Sleep> Acquire<L, C, Z> {
+    pub(super) const fn new(ask: AcquireRequest<L, C, Z, L::Weights>) -> Self {
         Self(Stage::Asking(ask))
     }
 
-    fn poll_once(&mut self, cx: &mut Context<'_>) -> Poll<Result<SendPermit, AcquireError>> {
+    fn poll_once(&mut self, cx: &mut Context<'_>) -> Poll<Result<L::Permit, L::Error>> {
         // What is taken out of a state before it is known what comes after it.
-        let refused = Stage::Done(Err(AcquireError::NotInTime {
-            wait: Duration::ZERO,
-        }));
+        let wait = Duration::ZERO;
+        let refused = Stage::Done(Err(L::refused(0, AcquireError::NotInTime { wait })));
         if let Stage::Asking(ask) = &self.0 {
             if let Some(permit) = ask.try_first() {
                 return Poll::Ready(Ok(permit));
@@ -47,19 +46,20 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z: Sleep> Acquire<R, C, Z> {
         }
         match &mut self.0 {
             Stage::Done(done) => Poll::Ready(*done),
-            Stage::InLine(place, waiter) => waiter.poll_place(&mut place.0, cx),
+            Stage::InLine(place, waiter) => {
+                let polled = waiter.poll_place(&mut place.0, cx);
+                polled.map_err(|why| L::refused(place.limit(), why))
+            }
             Stage::Asking(_) => Poll::Pending,
         }
     }
 }
 
-impl<R, C, Z> Future for Acquire<R, C, Z>
-where
-    R: Deref<Target = SendRate> + Unpin,
-    C: Clock + Unpin,
-    Z: Sleep + Unpin,
-{
-    type Output = Result<SendPermit, AcquireError>;
+// Nothing in it is pinned.
+impl<L: Limit, C: Clock, Z: Sleep> Unpin for Acquire<L, C, Z> {}
+
+impl<L: Limit, C: Clock, Z: Sleep> Future for Acquire<L, C, Z> {
+    type Output = Result<L::Permit, L::Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let polled = self.poll_once(cx);
@@ -70,7 +70,7 @@ where
     }
 }
 
-impl<R: Deref<Target = SendRate>, C: Clock, Z: Sleep> fmt::Debug for Acquire<R, C, Z> {
+impl<L: Limit, C: Clock, Z: Sleep> fmt::Debug for Acquire<L, C, Z> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match &self.0 {
             Stage::Asking(_) => "not polled",

@@ -3,10 +3,12 @@
 use alloc::sync::Arc;
 use core::{fmt, ops::Deref, time::Duration};
 
-use super::{Acquire, DefaultSleep, LOOK_AGAIN, PlaceInLine, Sleep, Waiter, blocking, name_of};
-use crate::atomic::PlaceGuard;
+use super::limit::{Deadline, Limit};
+use super::{
+    Acquire, DefaultSleep, LOOK_AGAIN, PlaceInLine, Sleep, Waiter, Waiting, blocking, name_of,
+};
 use crate::{
-    AcquireError, Class, Clock, MonotonicClock, Outcome, SendPermit, SendRate, Timestamp,
+    Class, Clock, MonotonicClock, Outcome, SendPermit, SendRate, Timestamp,
     law::{LimitReports, Observed, PacedSettings, PacedSettingsError},
 };
 
@@ -139,11 +141,6 @@ impl<R, C: Clock, Z> SendLimiter<R, C, Z> {
             sleep: &self.sleep,
         }
     }
-
-    /// Returns its parts.
-    pub(super) fn into_parts(self) -> (R, C, Z) {
-        (self.rate, self.clock, self.sleep)
-    }
 }
 
 impl<R: Deref<Target = SendRate>, C: Clock, Z> SendLimiter<R, C, Z> {
@@ -242,25 +239,6 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> SendLimiter<R, C, Z> {
     }
 }
 
-/// By when tokens have to come.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Deadline {
-    Never,
-    Within(Duration),
-    At(Timestamp),
-}
-
-impl Deadline {
-    /// Returns the deadline of a request that is made at `now`.
-    pub(super) const fn of(self, now: Timestamp) -> Option<Timestamp> {
-        match self {
-            Self::Never => None,
-            Self::Within(span) => Some(now.saturating_add(span)),
-            Self::At(deadline) => Some(deadline),
-        }
-    }
-}
-
 /// A request for send tokens that is about to be made, from [`SendLimiter`]: for a weight, or for
 /// one of each limit of a [`SendSet`](crate::SendSet).
 #[must_use = "a request does nothing until it is tried, awaited or reserved"]
@@ -328,12 +306,13 @@ impl<R, C, Z, W> AcquireRequest<R, C, Z, W> {
     }
 }
 
-impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
+impl<L: Limit, C: Clock, Z> AcquireRequest<L, C, Z, L::Weights> {
     /// Takes the tokens if they are there. The deadline is now.
     ///
     /// # Errors
     ///
-    /// [`AcquireError`] if they are not, with the time until then, or if there is no such weight.
+    /// [`AcquireError`] if they are not, with the time until then, or if there is no such weight. Of
+    /// a set [`SetError`](crate::set::SetError), with the limit that they would come last of.
     ///
     /// # Examples
     ///
@@ -357,13 +336,9 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
     /// assert_eq!(limiter.tokens(2).try_acquire(), Err(never.into()));
     /// # Ok::<(), paceline::law::PacedSettingsError>(())
     /// ```
-    pub fn try_acquire(self) -> Result<SendPermit, AcquireError> {
+    pub fn try_acquire(self) -> Result<L::Permit, L::Error> {
         let SendLimiter { rate, clock, .. } = &self.limiter;
-        if self.weight != 1 || self.class.is_background() {
-            return rate.ask(clock.now(), self.weight, self.class).permit();
-        }
-        let taken = rate.try_acquire_with(|| clock.now());
-        taken.map_err(|wait| AcquireError::NotInTime { wait })
+        rate.take_now(self.weight, self.class, clock)
     }
 
     /// Takes a place in line and leaves the waiting to the caller. The deadline holds for this call
@@ -371,8 +346,7 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
     ///
     /// # Errors
     ///
-    /// [`AcquireError`] if the tokens cannot come in time, with the time until then, or if there is
-    /// no such weight.
+    /// As [`try_acquire`](Self::try_acquire), if the tokens cannot come in time.
     ///
     /// # Examples
     ///
@@ -391,7 +365,7 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
     /// # let _ = permit;
     /// # Ok::<(), paceline::AcquireError>(())
     /// ```
-    pub fn reserve(self) -> Result<PlaceInLine<R, C>, AcquireError> {
+    pub fn reserve(self) -> Result<PlaceInLine<L, C>, L::Error> {
         self.take_place().map(|(place, _)| place)
     }
 
@@ -400,8 +374,7 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
     ///
     /// # Errors
     ///
-    /// [`AcquireError`] if the tokens cannot come in time, with the time until then, or if there is
-    /// no such weight.
+    /// As [`try_acquire`](Self::try_acquire), if the tokens cannot come in time.
     ///
     /// # Examples
     ///
@@ -419,12 +392,12 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
     /// });
     /// # Ok::<(), paceline::law::PacedSettingsError>(())
     /// ```
-    pub fn acquire_blocking(self) -> Result<SendPermit, AcquireError> {
+    pub fn acquire_blocking(self) -> Result<L::Permit, L::Error> {
         if let Some(permit) = self.try_first() {
             return Ok(permit);
         }
         let (mut place, _) = self.take_place()?;
-        blocking::block(&mut place.0)
+        blocking::block(&mut place.0).map_err(|why| L::refused(place.limit(), why))
     }
 
     /// Waits for the tokens in a task. The future is `Send` where its parts are, and may be dropped
@@ -432,8 +405,7 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
     ///
     /// It allocates when it first has to wait, if its timer does, and then never again; the waiters
     /// of a limiter share a table, which grows with the most there have been. Its output is
-    /// [`AcquireError`] if the tokens cannot come in time, with the time until then, or if there is
-    /// no such weight.
+    /// As [`try_acquire`](Self::try_acquire), if the tokens cannot come in time.
     ///
     /// # Examples
     ///
@@ -452,34 +424,22 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> AcquireRequest<R, C, Z> {
     /// # }
     /// # main() }
     /// ```
-    pub const fn acquire(self) -> Acquire<R, C, Z>
+    pub const fn acquire(self) -> Acquire<L, C, Z>
     where
         Z: Sleep,
     {
         Acquire::new(self)
     }
 
-    /// Takes a token that is there, which needs no place in line. Not of a limiter that obeys
-    /// declared limits, where one that is refused may count, and not of background, which stands
-    /// behind.
-    pub(super) fn try_first(&self) -> Option<SendPermit> {
+    pub(super) fn try_first(&self) -> Option<L::Permit> {
         let SendLimiter { rate, clock, .. } = &self.limiter;
-        if self.weight != 1 || self.class.is_background() || rate.law.listens() {
-            return None;
-        }
-        rate.try_acquire_with(|| clock.now()).ok()
+        rate.take_first(&self.weight, self.class, clock)
     }
 
-    pub(super) fn take_place(self) -> Result<(PlaceInLine<R, C>, Z), AcquireError> {
+    pub(super) fn take_place(self) -> Result<(PlaceInLine<L, C>, Z), L::Error> {
         let SendLimiter { rate, clock, sleep } = self.limiter;
-        let rate = match PlaceGuard::take_untimed(rate, self.weight) {
-            Ok(held) => return Ok((PlaceInLine::of(held, clock), sleep)),
-            Err(rate) => rate,
-        };
-        let now = clock.now();
-        let deadline = self.deadline.of(now);
-        let place = PlaceInLine::take(rate, clock, self.weight, self.class, now, deadline)?;
-        Ok((place, sleep))
+        let (held, deadline) = rate.hold(self.weight, self.class, self.deadline, &clock)?;
+        Ok((PlaceInLine(Waiting::new(held, clock, deadline)), sleep))
     }
 }
 

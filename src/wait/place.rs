@@ -1,65 +1,9 @@
 //! A place in line, with the clock by which its turn comes.
 
-use core::{fmt, ops::Deref, task::Waker, time::Duration};
+use core::{fmt, task::Waker, time::Duration};
 
-use crate::atomic::PlaceGuard;
-use crate::set::{SetGuard, SetPermit};
-use crate::{AcquireError, Class, Clock, SendPermit, SendRate, Timestamp};
-
-/// What a request holds while it waits for its turn: a place in one line, or in several.
-pub(crate) trait InLine {
-    /// What it gets when its turn has come.
-    type Permit;
-
-    /// Takes the tokens if the turn has come, or returns the time until then.
-    fn claim_with(&mut self, now: impl FnOnce() -> Timestamp) -> Result<Self::Permit, Duration>;
-
-    /// Lets `waker` be woken when the turn comes sooner than in `wait`, and returns when to look
-    /// again; `None` if it cannot be woken.
-    fn stand(&mut self, now: Timestamp, wait: Duration, waker: &Waker) -> Option<Duration>;
-
-    /// Gives up what it holds, and wakes those whose turn that brings at the time of `now`.
-    fn leave(&mut self, now: impl FnOnce() -> Timestamp);
-}
-
-impl<R: Deref<Target = SendRate>> InLine for PlaceGuard<R> {
-    type Permit = SendPermit;
-
-    fn claim_with(&mut self, now: impl FnOnce() -> Timestamp) -> Result<SendPermit, Duration> {
-        Self::claim_with(self, now)
-    }
-
-    fn stand(&mut self, now: Timestamp, wait: Duration, waker: &Waker) -> Option<Duration> {
-        Self::stand(self, now, wait, waker)
-    }
-
-    fn leave(&mut self, now: impl FnOnce() -> Timestamp) {
-        if self.give_up() {
-            self.rate().wake_due(now());
-        }
-    }
-}
-
-impl<R: Deref<Target = SendRate>, const N: usize> InLine for SetGuard<R, N> {
-    type Permit = SetPermit<N>;
-
-    fn claim_with(&mut self, now: impl FnOnce() -> Timestamp) -> Result<SetPermit<N>, Duration> {
-        Self::claim_with(self, now).map_err(|binding| binding.wait)
-    }
-
-    // The turn that comes last is the one that matters. If that of another line comes later in the
-    // end, the request finds out when it looks.
-    fn stand(&mut self, now: Timestamp, wait: Duration, waker: &Waker) -> Option<Duration> {
-        self.latest()?.1.stand(now, wait, waker)
-    }
-
-    fn leave(&mut self, now: impl FnOnce() -> Timestamp) {
-        self.give_up(|rates| {
-            let now = now();
-            rates.for_each(|rate| rate.wake_due(now));
-        });
-    }
-}
+use super::limit::{InLine, Limit};
+use crate::{AcquireError, Clock, Timestamp};
 
 /// What stands in line, with the clock that tells when its turn comes. Dropped, it leaves.
 pub(crate) struct Waiting<H: InLine, C: Clock> {
@@ -68,7 +12,8 @@ pub(crate) struct Waiting<H: InLine, C: Clock> {
     deadline: Option<Timestamp>,
 }
 
-/// A place in the line of a [`SendRate`], for callers that do the waiting themselves.
+/// A place in the line of a [`SendRate`], or of each rate of a [`SendSet`](crate::SendSet), for
+/// callers that do the waiting themselves.
 ///
 /// It has a clock, so that dropping it wakes the waiters behind it at once. A
 /// [`Reservation`](crate::Reservation) is the same place without a clock, for code that is handed
@@ -77,7 +22,7 @@ pub(crate) struct Waiting<H: InLine, C: Clock> {
 /// From [`AcquireRequest::reserve`](crate::wait::AcquireRequest::reserve). Dropped before it is
 /// claimed it is given up: its tokens go back and those behind move up.
 #[must_use = "a place that is dropped is given up"]
-pub struct PlaceInLine<R: Deref<Target = SendRate>, C: Clock>(pub(super) Waiting<PlaceGuard<R>, C>);
+pub struct PlaceInLine<L: Limit, C: Clock>(pub(super) Waiting<L::Held, C>);
 
 /// How often a waiter looks if no thread can wake it: the rate may have risen meanwhile.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -134,25 +79,7 @@ impl Rest {
 /// How far back a claim must have moved while a waiter took its stand for it to look once more.
 const MOVED: Duration = Duration::from_millis(10);
 
-impl<R: Deref<Target = SendRate>, C: Clock> PlaceInLine<R, C> {
-    /// Takes a place for `weight` tokens if its turn comes by `deadline`.
-    pub(crate) fn take(
-        rate: R,
-        clock: C,
-        weight: u32,
-        class: Class,
-        now: Timestamp,
-        deadline: Option<Timestamp>,
-    ) -> Result<Self, AcquireError> {
-        let patience = deadline.map(|deadline| deadline.saturating_since(now));
-        let held = PlaceGuard::take(rate, now, weight, class, patience)?;
-        Ok(Self(Waiting::new(held, clock, deadline)))
-    }
-
-    pub(crate) const fn of(held: PlaceGuard<R>, clock: C) -> Self {
-        Self(Waiting::new(held, clock, None))
-    }
-
+impl<L: Limit, C: Clock> PlaceInLine<L, C> {
     /// Takes the tokens if the turn has come. Once it has, returns the same permit ever after.
     ///
     /// # Errors
@@ -160,8 +87,14 @@ impl<R: Deref<Target = SendRate>, C: Clock> PlaceInLine<R, C> {
     /// Returns the time left, never zero, as today's rate has it. It shrinks when the rate rises or
     /// a place ahead is given up, and grows when the rate falls: look again after a part of a
     /// long wait.
-    pub fn claim(&mut self) -> Result<SendPermit, Duration> {
+    pub fn claim(&mut self) -> Result<L::Permit, Duration> {
         self.0.claim()
+    }
+
+    /// Returns the limit that it waits for longest, by the last look: 0 if there is no other.
+    #[must_use]
+    pub fn limit(&self) -> usize {
+        self.0.limit()
     }
 }
 
@@ -174,8 +107,8 @@ impl<H: InLine, C: Clock> Waiting<H, C> {
         }
     }
 
-    pub(crate) fn held(&mut self) -> &mut H {
-        &mut self.held
+    pub(crate) fn limit(&self) -> usize {
+        self.held.limit()
     }
 
     pub(crate) fn claim(&mut self) -> Result<H::Permit, Duration> {
@@ -242,7 +175,7 @@ impl<H: InLine, C: Clock> Drop for Waiting<H, C> {
     }
 }
 
-impl<R: Deref<Target = SendRate>, C: Clock> fmt::Debug for PlaceInLine<R, C> {
+impl<L: Limit, C: Clock> fmt::Debug for PlaceInLine<L, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PlaceInLine")
             .field("clock", &self.0.clock)

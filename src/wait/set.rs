@@ -1,12 +1,11 @@
 //! Waiting for the tokens of a set: one wait, one deadline, one cancellation.
 
-use core::{fmt, future::poll_fn, ops::Deref};
+use core::ops::Deref;
 
-use super::place::Waiting;
-use super::{AcquireRequest, SendLimiter, Sleep, Waiter, blocking};
-use crate::set::{Binding, SetError, SetGuard, SetPermit};
+use super::{AcquireRequest, SendLimiter};
+use crate::set::{SetError, SetPermit};
 use crate::{
-    AcquireError, Clock, Outcome, SendRate, SendSet,
+    Clock, Outcome, SendRate, SendSet,
     law::{LimitReports, Observed},
 };
 
@@ -89,114 +88,3 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z, const N: usize> SendLimiter<SendS
 
 /// The weights of a request, if they fit its set.
 type Checked<const N: usize> = Result<[u32; N], SetError>;
-
-/// The forms of a request for the tokens of a set.
-impl<R, C, Z, const N: usize> AcquireRequest<SendSet<R, N>, C, Z, Checked<N>>
-where
-    R: Deref<Target = SendRate> + Clone,
-    C: Clock,
-{
-    /// Takes the tokens if they are there. The deadline is now.
-    ///
-    /// # Errors
-    ///
-    /// As [`SendSet::try_acquire`].
-    pub fn try_acquire(self) -> Result<SetPermit<N>, SetError> {
-        let weights = self.weight?;
-        let set = self.limiter.of();
-        set.take(self.limiter.now(), &weights, self.class)
-    }
-
-    /// Takes its places and leaves the waiting to the caller. The deadline holds for this call
-    /// only.
-    ///
-    /// # Errors
-    ///
-    /// [`SetError`] if the tokens cannot come in time, with the limit that they would come last of,
-    /// or if there is no such request.
-    pub fn reserve(self) -> Result<SetPlaces<R, C, N>, SetError> {
-        self.take_places().map(|(places, _)| SetPlaces(places))
-    }
-
-    /// Waits for the tokens on this thread, which parks meanwhile. An
-    /// [`Interrupt`](super::Interrupt) counts as a deadline that is now.
-    ///
-    /// # Errors
-    ///
-    /// As [`reserve`](Self::reserve).
-    pub fn acquire_blocking(self) -> Result<SetPermit<N>, SetError> {
-        let (mut places, _) = self.take_places()?;
-        let acquired = blocking::block(&mut places);
-        acquired.map_err(|wait| refused(&mut places, wait))
-    }
-
-    /// Waits for the tokens in a task. The future is `Send` where its parts are, and may be dropped
-    /// at any time: its places go back.
-    ///
-    /// # Errors
-    ///
-    /// As [`reserve`](Self::reserve).
-    pub async fn acquire(self) -> Result<SetPermit<N>, SetError>
-    where
-        Z: Sleep,
-    {
-        let (mut places, sleep) = self.take_places()?;
-        let mut waiter = Waiter::new(sleep);
-        let acquired = poll_fn(|cx| waiter.poll_place(&mut places, cx)).await;
-        acquired.map_err(|wait| refused(&mut places, wait))
-    }
-
-    fn take_places(self) -> Result<(Waiting<SetGuard<R, N>, C>, Z), SetError> {
-        let weights = self.weight?;
-        let (set, clock, sleep) = self.limiter.into_parts();
-        let now = clock.now();
-        let deadline = self.deadline.of(now);
-        let patience = deadline.map(|deadline| deadline.saturating_since(now));
-        let held = SetGuard::take(&set, now, &weights, self.class, patience)?;
-        Ok((Waiting::new(held, clock, deadline), sleep))
-    }
-}
-
-/// Returns the error of a request whose turn has moved past its deadline.
-fn refused<R: Deref<Target = SendRate>, C: Clock, const N: usize>(
-    places: &mut Waiting<SetGuard<R, N>, C>,
-    why: AcquireError,
-) -> SetError {
-    let limit = places.held().latest().map_or(0, |(limit, _)| limit);
-    match why {
-        AcquireError::NotInTime { wait } => SetError::NotInTime(Binding { limit, wait }),
-        AcquireError::Weight(error) => SetError::Weight { limit, error },
-    }
-}
-
-/// A place in the line of each rate of a set, for callers that do the waiting themselves. From
-/// [`AcquireRequest::reserve`].
-///
-/// It has a clock, so that dropping it wakes the waiters behind it at once. A
-/// [`SetReservation`](crate::set::SetReservation) is the same without a clock.
-#[must_use = "places that are dropped are given up"]
-pub struct SetPlaces<R: Deref<Target = SendRate>, C: Clock, const N: usize>(
-    Waiting<SetGuard<R, N>, C>,
-);
-
-impl<R: Deref<Target = SendRate>, C: Clock, const N: usize> SetPlaces<R, C, N> {
-    /// Takes the tokens if all turns have come. Once they have, returns the same permit ever after.
-    ///
-    /// # Errors
-    ///
-    /// The limit whose turn comes last, and the time until then at today's rate.
-    pub fn claim(&mut self) -> Result<SetPermit<N>, Binding> {
-        self.0.claim().map_err(|wait| {
-            let limit = self.0.held().latest().map_or(0, |(limit, _)| limit);
-            Binding { limit, wait }
-        })
-    }
-}
-
-impl<R: Deref<Target = SendRate>, C: Clock, const N: usize> fmt::Debug for SetPlaces<R, C, N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SetPlaces")
-            .field("deadline", &self.0.deadline())
-            .finish_non_exhaustive()
-    }
-}

@@ -8,7 +8,8 @@ use core::{
     time::Duration,
 };
 
-use super::place::{InLine, Waiting};
+use super::limit::InLine;
+use super::place::Waiting;
 use super::{Rest, Sleep, Timer, name_of};
 use crate::{AcquireError, Clock, Timestamp};
 

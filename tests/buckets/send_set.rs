@@ -27,7 +27,7 @@ fn fixed(tokens: u32) -> SendRate {
 
 fn not_in_time(limit: usize, millis: u64) -> SetError {
     let wait = wait(millis);
-    SetError::NotInTime(Binding { limit, wait })
+    SetError::from(Binding { limit, wait })
 }
 
 /// Returns how many tokens `rate` has at `now`.
@@ -128,11 +128,17 @@ fn bad_weights_are_refused_and_change_nothing() {
     let error = WeightError::Zero;
     assert_eq!(
         set.try_acquire(ms(0), &[0, 0]),
-        Err(SetError::Weight { limit: 0, error })
+        Err(SetError::Limit {
+            limit: 0,
+            error: error.into()
+        })
     );
     let (weight, capacity) = (1_001, 1_000);
     let error = WeightError::AboveCapacity { weight, capacity };
-    let above = SetError::Weight { limit: 1, error };
+    let above = SetError::Limit {
+        limit: 1,
+        error: error.into(),
+    };
     assert_eq!(set.try_acquire(ms(0), &[1, 1_001]), Err(above));
     assert_eq!(set.reserve(ms(0), &[1, 1_001]).map(drop), Err(above));
     assert_eq!((above.limit(), above.wait()), (Some(1), None));
@@ -570,11 +576,14 @@ fn errors_say_what_is_wrong() {
     );
     assert_eq!(
         text(not_in_time(3, 1_500)),
-        "not in time: limit 3 asks for a wait of 1.5s"
+        "limit 3: not in time: the send rate asks for a wait of 1.5s"
     );
     let error = WeightError::Zero;
     assert_eq!(
-        text(SetError::Weight { limit: 2, error }),
+        text(SetError::Limit {
+            limit: 2,
+            error: error.into()
+        }),
         "limit 2: the request asks for no token"
     );
     assert_eq!(

@@ -66,14 +66,14 @@ fn messages_are_whole_and_have_no_second_source() {
         (asked, Box::new(NotAdmitted::Weight(weight))),
         (
             "limit 1: the request asks for 8 tokens, and the bucket holds 2 at most",
-            Box::new(SetError::Weight {
+            Box::new(SetError::Limit {
                 limit: 1,
-                error: weight,
+                error: weight.into(),
             }),
         ),
         (
-            "not in time: limit 1 asks for a wait of 1s",
-            Box::new(SetError::NotInTime(binding)),
+            "limit 1: not in time: the send rate asks for a wait of 1s",
+            Box::new(SetError::from(binding)),
         ),
         ("0 rates: a set has one to 8", Box::new(rates)),
         (

@@ -292,7 +292,10 @@ fn a_weight_above_the_limit_takes_the_limit_if_told_to() {
     let error = WeightError::AboveCapacity { weight, capacity };
     assert_eq!(
         stop.why(),
-        StopReason::Set(SetError::Weight { limit: 1, error })
+        StopReason::Set(SetError::Limit {
+            limit: 1,
+            error: error.into()
+        })
     );
 
     let heavy = heavy.up_to_capacity();

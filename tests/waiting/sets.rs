@@ -36,7 +36,7 @@ fn limiter(hands: &Hands) -> (Set, Rates) {
 
 fn not_in_time(limit: usize, millis: u64) -> SetError {
     let wait = ms(millis);
-    SetError::NotInTime(Binding { limit, wait })
+    SetError::from(Binding { limit, wait })
 }
 
 /// Waits for a set as for one rate: the permit of the first limit.

@@ -10,7 +10,7 @@ use core::time::Duration;
 use paceline::{
     Class, Clock, ControlLaw, Failure, RetryAfter, SendLimiter, SendRate, SendSet,
     law::PacedSettings,
-    set::{Binding, SetError, Weights},
+    set::{SetError, Weights},
 };
 use paceline_tower::{BoxError, Classify, Conclude, Refused, SendRateLayer, SendSetLayer};
 use support::{SECOND, Script, TokioClock, by_number, call, next_in, one_in};
@@ -198,7 +198,7 @@ async fn a_set_waits_for_its_last_turn_and_settles_what_it_cost() {
     let refused = call(&mut hasty).await.expect_err("nothing is granted");
     let refused = refused.downcast_ref::<Refused>().expect("it was refused");
     assert!(refused.wait() > SECOND / 100);
-    let Some(SetError::NotInTime(Binding { limit, .. })) = refused.set() else {
+    let Some(SetError::Limit { limit, .. }) = refused.set() else {
         panic!("{refused}");
     };
     assert!(limit < 2);

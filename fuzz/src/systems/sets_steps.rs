@@ -95,7 +95,7 @@ impl World<'_> {
                 (self.tasks[task].weights, self.tasks[task].permit) = (weights, Some(permit));
                 self.go(now, task);
             }
-            Err(SetError::NotInTime(_) | SetError::Weight { .. }) => self.rest(now, task),
+            Err(SetError::Limit { .. }) => self.rest(now, task),
             Err(error) => self.played.fault(Fault::Panic(error.to_string())),
         }
     }

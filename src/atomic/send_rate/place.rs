@@ -10,6 +10,7 @@ use super::SendRate;
 use super::acquire::Engaged;
 use super::ask::{Ask, Background, Turn};
 use super::limits::Phase;
+#[cfg(feature = "std")]
 use super::meter::Meter;
 use super::permit::{AcquireError, Class, SendPermit, WeightError};
 
@@ -77,12 +78,7 @@ impl<'a> Reservation<'a> {
 
 impl fmt::Debug for Reservation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let in_line = matches!(self.0.turn, Turn::Placed { .. } | Turn::Behind { .. });
-        f.debug_struct("Reservation")
-            .field("in_line", &in_line)
-            .field("class", &self.0.class)
-            .field("weight", &self.0.weight)
-            .finish_non_exhaustive()
+        self.0.fmt(f)
     }
 }
 
@@ -153,7 +149,12 @@ impl<'a> Background<'a, SendRate> {
 }
 
 /// A place in line, with whatever keeps its limiter in memory. Dropped, it is given up.
-pub(crate) struct PlaceGuard<R: Deref<Target = SendRate>> {
+#[allow(
+    unnameable_types,
+    unreachable_pub,
+    reason = "no other type may be a limit"
+)]
+pub struct PlaceGuard<R: Deref<Target = SendRate>> {
     pub(super) rate: R,
     pub(super) turn: Turn,
     pub(super) weight: u32,
@@ -427,6 +428,17 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         waiters.stand(slot, elapsed.saturating_add(sleep), waker);
         engaged.line().head.touch();
         Some(Duration::from_nanos(sleep))
+    }
+}
+
+impl<R: Deref<Target = SendRate>> fmt::Debug for PlaceGuard<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let in_line = matches!(self.turn, Turn::Placed { .. } | Turn::Behind { .. });
+        f.debug_struct("Reservation")
+            .field("in_line", &in_line)
+            .field("class", &self.class)
+            .field("weight", &self.weight)
+            .finish_non_exhaustive()
     }
 }
 

@@ -3,7 +3,6 @@
 use core::time::Duration;
 
 use super::{Adaptive, LONG_WAIT};
-use crate::SendPermit;
 use crate::atomic::cells::{Condition, Tally};
 use crate::strategy::{
     event::EventKind,
@@ -12,6 +11,7 @@ use crate::strategy::{
     token::nanos,
     turn::{Lines, SendTurn},
 };
+use crate::{AcquireError, SendPermit};
 
 impl Adaptive {
     /// Asks the send rates. The rest is for attempts that wait, and for hooks.
@@ -21,29 +21,32 @@ impl Adaptive {
         turn: &mut SendTurn,
         request: SendRequest<'_>,
     ) -> Result<SendPermit, NotAdmitted> {
-        let begins = !turn.is_in_line();
-        let lines = Lines {
-            manner: &self.pace().manner,
-            rate: &self.rate,
-            set: self.set.as_deref(),
-            clock: &self.engine.common.clock,
-        };
-        match turn.pass(lines, request) {
+        match turn.ask(self.lines(), request) {
             Ok(permit) if !self.engine.is_watched => Ok(permit),
-            admitted => self.note_admission(turn, request, admitted, begins),
+            asked => self.admit_closely(turn, request, asked),
         }
     }
 
-    /// Takes note of an attempt that is let go, has to wait, or is refused.
+    fn lines(&self) -> Lines<'_> {
+        Lines {
+            manner: &self.engine.common.pace.manner,
+            rate: &self.rate,
+            set: self.set.as_deref(),
+            clock: &self.engine.common.clock,
+        }
+    }
+
+    /// Lets an attempt stand in line that was not let go at once, and takes note of the answer.
     // Out of the way of an attempt that goes at once.
     #[inline(never)]
-    fn note_admission(
+    fn admit_closely(
         &self,
         turn: &mut SendTurn,
         request: SendRequest<'_>,
-        admitted: Result<SendPermit, NotAdmitted>,
-        begins: bool,
+        asked: Result<SendPermit, Option<AcquireError>>,
     ) -> Result<SendPermit, NotAdmitted> {
+        let begins = !turn.is_in_line();
+        let admitted = asked.or_else(|why| turn.queue(self.lines(), request, why));
         match admitted {
             Ok(_) => {
                 let now = || request.now(self.clock());
@@ -68,7 +71,7 @@ impl Adaptive {
         let background = request.is_background();
         self.engine
             .tell(|| EventKind::SendRefused { wait, background });
-        if !self.is_heard() {
+        if !self.engine.is_heard() {
             return;
         }
         let now = request.now(self.clock()).as_nanos();
@@ -104,7 +107,7 @@ impl Adaptive {
                 }
             }
         }
-        if wait >= LONG_WAIT && self.is_heard() && turn.explains() {
+        if wait >= LONG_WAIT && self.engine.is_heard() && turn.explains() {
             let limit = turn.limit().unwrap_or(0);
             if let Some(rate) = self.rates().nth(limit) {
                 let kind = EventKind::LongWait {

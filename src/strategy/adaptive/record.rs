@@ -38,7 +38,8 @@ impl Adaptive {
         } else {
             self.settle(token, reports)
         };
-        let untimed = !self.pace().manner.exact_timing && outcome == Outcome::NotThrottled;
+        let untimed =
+            !self.engine.common.pace.manner.exact_timing && outcome == Outcome::NotThrottled;
         if !(untimed && self.rate.untimed().is_some_and(Meter::count_untimed)) {
             let now = reports.clock(self.clock()).now();
             // A caller that took no turn has no permit. The time of its send is not known.
@@ -48,7 +49,7 @@ impl Adaptive {
 
     #[inline(never)]
     fn record_at(&self, now: Timestamp, permit: SendPermit, outcome: Outcome) {
-        let recorded = if self.pace().manner.exact_timing {
+        let recorded = if self.engine.common.pace.manner.exact_timing {
             self.rate.record(now, permit, outcome)
         } else {
             self.rate.record_with(|| now, permit, outcome)
@@ -136,7 +137,7 @@ impl Adaptive {
         if recorded == Recorded::Cut {
             self.engine.counts.one(Tally::Cut);
             let is_news = self.engine.counts.note(Condition::Limiting, true);
-            if self.is_heard() {
+            if self.engine.is_heard() {
                 let rate = &rate.snapshot(now);
                 let (enabled, cut) = (EventKind::Enabled { rate }, EventKind::Cut { rate });
                 self.engine.tell(|| if is_news { enabled } else { cut });
@@ -151,7 +152,7 @@ impl Adaptive {
         now: Timestamp,
         kind: impl FnOnce(&DeclaredLimit) -> EventKind<'_>,
     ) {
-        if self.is_heard() {
+        if self.engine.is_heard() {
             if let Some(limit) = rate.declared_limit(now) {
                 self.engine.tell(|| kind(&limit));
             }
@@ -162,7 +163,7 @@ impl Adaptive {
     /// end of limiting follows only after its beginning was emitted. Each strategy emits once that
     /// it hears nothing.
     pub(super) fn look_for_changes(&self) {
-        if !self.is_heard() {
+        if !self.engine.is_heard() {
             return;
         }
         let counts = &self.engine.counts;

@@ -1,0 +1,222 @@
+//! What a limiter limits by: one send rate, or several.
+
+use core::{fmt, ops::Deref, task::Waker, time::Duration};
+
+use crate::atomic::PlaceGuard;
+use crate::set::{SetError, SetGuard, SetPermit};
+use crate::{AcquireError, Class, Clock, SendPermit, SendRate, SendSet, Timestamp};
+
+/// What a request holds while it waits for its turn: a place in one line, or in several.
+#[expect(unnameable_types, reason = "no other type may be a limit")]
+pub trait InLine {
+    /// What it gets when its turn has come.
+    type Permit;
+
+    /// Takes the tokens if the turn has come, or returns the time until then.
+    fn claim_with(&mut self, now: impl FnOnce() -> Timestamp) -> Result<Self::Permit, Duration>;
+
+    /// Lets `waker` be woken when the turn comes sooner than in `wait`, and returns when to look
+    /// again; `None` if it cannot be woken.
+    fn stand(&mut self, now: Timestamp, wait: Duration, waker: &Waker) -> Option<Duration>;
+
+    /// Gives up what it holds, and wakes those whose turn that brings at the time of `now`.
+    fn leave(&mut self, now: impl FnOnce() -> Timestamp);
+
+    /// Returns the limit that it waits for longest: 0 if there is no other.
+    fn limit(&self) -> usize {
+        0
+    }
+}
+
+impl<R: Deref<Target = SendRate>> InLine for PlaceGuard<R> {
+    type Permit = SendPermit;
+
+    fn claim_with(&mut self, now: impl FnOnce() -> Timestamp) -> Result<SendPermit, Duration> {
+        Self::claim_with(self, now)
+    }
+
+    fn stand(&mut self, now: Timestamp, wait: Duration, waker: &Waker) -> Option<Duration> {
+        Self::stand(self, now, wait, waker)
+    }
+
+    fn leave(&mut self, now: impl FnOnce() -> Timestamp) {
+        if self.give_up() {
+            self.rate().wake_due(now());
+        }
+    }
+}
+
+impl<R: Deref<Target = SendRate>, const N: usize> InLine for SetGuard<R, N> {
+    type Permit = SetPermit<N>;
+
+    fn claim_with(&mut self, now: impl FnOnce() -> Timestamp) -> Result<SetPermit<N>, Duration> {
+        Self::claim_with(self, now).map_err(|binding| binding.wait)
+    }
+
+    // The turn that comes last is the one that matters. If that of another line comes later in the
+    // end, the request finds out when it looks.
+    fn stand(&mut self, now: Timestamp, wait: Duration, waker: &Waker) -> Option<Duration> {
+        self.latest()?.stand(now, wait, waker)
+    }
+
+    fn leave(&mut self, now: impl FnOnce() -> Timestamp) {
+        self.give_up(|rates| {
+            let now = now();
+            rates.for_each(|rate| rate.wake_due(now));
+        });
+    }
+
+    fn limit(&self) -> usize {
+        self.limit()
+    }
+}
+
+/// By when tokens have to come.
+#[derive(Clone, Copy, Debug)]
+#[expect(unnameable_types, reason = "no other type may be a limit")]
+pub enum Deadline {
+    Never,
+    /// So long after the request is made.
+    Within(Duration),
+    At(Timestamp),
+}
+
+impl Deadline {
+    /// Returns it as an instant, for a request that is made at `now`.
+    fn of(self, now: Timestamp) -> Option<Timestamp> {
+        match self {
+            Self::Never => None,
+            Self::Within(span) => Some(now.saturating_add(span)),
+            Self::At(deadline) => Some(deadline),
+        }
+    }
+}
+
+/// What a [`SendLimiter`](crate::SendLimiter) limits by: whatever holds a [`SendRate`], or a
+/// [`SendSet`]. No other type can implement it.
+pub trait Limit: Sized {
+    /// The tokens that a request asks for.
+    type Weights;
+    /// What a request is let go with.
+    type Permit: Copy + fmt::Debug;
+    /// Why a request is refused.
+    type Error: Copy + fmt::Debug;
+    #[doc(hidden)]
+    type Held: InLine<Permit = Self::Permit>;
+
+    /// Takes the tokens now, or takes nothing.
+    #[doc(hidden)]
+    fn take_now(
+        &self,
+        weights: Self::Weights,
+        class: Class,
+        clock: &impl Clock,
+    ) -> Result<Self::Permit, Self::Error>;
+
+    /// Takes tokens that are there, which need no place in line.
+    #[doc(hidden)]
+    fn take_first(&self, _: &Self::Weights, _: Class, _: &impl Clock) -> Option<Self::Permit> {
+        None
+    }
+
+    /// Takes what a request holds while it waits, and returns its deadline.
+    #[doc(hidden)]
+    fn hold(
+        self,
+        weights: Self::Weights,
+        class: Class,
+        deadline: Deadline,
+        clock: &impl Clock,
+    ) -> Result<(Self::Held, Option<Timestamp>), Self::Error>;
+
+    /// Returns the error of a request that `limit` refuses.
+    #[doc(hidden)]
+    fn refused(limit: usize, why: AcquireError) -> Self::Error;
+}
+
+/// One send rate.
+impl<R: Deref<Target = SendRate>> Limit for R {
+    type Weights = u32;
+    type Permit = SendPermit;
+    type Error = AcquireError;
+    type Held = PlaceGuard<R>;
+
+    fn take_now(
+        &self,
+        weight: u32,
+        class: Class,
+        clock: &impl Clock,
+    ) -> Result<SendPermit, AcquireError> {
+        if weight != 1 || class.is_background() {
+            return self.ask(clock.now(), weight, class).permit();
+        }
+        let taken = self.try_acquire_with(|| clock.now());
+        taken.map_err(|wait| AcquireError::NotInTime { wait })
+    }
+
+    // Not of a limiter that obeys declared limits, where one that is refused may count, and not of
+    // background, which stands behind.
+    fn take_first(&self, weight: &u32, class: Class, clock: &impl Clock) -> Option<SendPermit> {
+        if *weight != 1 || class.is_background() || self.law.listens() {
+            return None;
+        }
+        self.try_acquire_with(|| clock.now()).ok()
+    }
+
+    fn hold(
+        self,
+        weight: u32,
+        class: Class,
+        deadline: Deadline,
+        clock: &impl Clock,
+    ) -> Result<(PlaceGuard<R>, Option<Timestamp>), AcquireError> {
+        let rate = match PlaceGuard::take_untimed(self, weight) {
+            Ok(held) => return Ok((held, None)),
+            Err(rate) => rate,
+        };
+        let now = clock.now();
+        let deadline = deadline.of(now);
+        let patience = deadline.map(|deadline| deadline.saturating_since(now));
+        let held = PlaceGuard::take(rate, now, weight, class, patience)?;
+        Ok((held, deadline))
+    }
+
+    fn refused(_: usize, why: AcquireError) -> AcquireError {
+        why
+    }
+}
+
+/// Several send rates. The weights are checked when the request is made.
+impl<R: Deref<Target = SendRate> + Clone, const N: usize> Limit for SendSet<R, N> {
+    type Weights = Result<[u32; N], SetError>;
+    type Permit = SetPermit<N>;
+    type Error = SetError;
+    type Held = SetGuard<R, N>;
+
+    fn take_now(
+        &self,
+        weights: Self::Weights,
+        class: Class,
+        clock: &impl Clock,
+    ) -> Result<SetPermit<N>, SetError> {
+        self.take(clock.now(), &weights?, class)
+    }
+
+    fn hold(
+        self,
+        weights: Self::Weights,
+        class: Class,
+        deadline: Deadline,
+        clock: &impl Clock,
+    ) -> Result<(SetGuard<R, N>, Option<Timestamp>), SetError> {
+        let (weights, now) = (weights?, clock.now());
+        let deadline = deadline.of(now);
+        let patience = deadline.map(|deadline| deadline.saturating_since(now));
+        let held = SetGuard::take(&self, now, &weights, class, patience)?;
+        Ok((held, deadline))
+    }
+
+    fn refused(limit: usize, error: AcquireError) -> SetError {
+        SetError::Limit { limit, error }
+    }
+}
