@@ -5,7 +5,7 @@ use super::ledger::{
     LONGEST_SPAN, LONGEST_STOP, Ledger, MOST_TOKENS, Source, Within, after, amount, signed, to_i64,
 };
 use super::report::{LimitName, Observed};
-use super::seen::brought;
+use super::seen::{Seen, brought};
 
 /// So many resets in a row that brought nothing back say that they have another meaning.
 const DOUBTS: u8 = 2;
@@ -129,7 +129,7 @@ impl Hearing<'_> {
         }
         if same_window && !changed && self.overtakes() {
             let (own, seen) = (self.own_since(), &mut self.next.seen);
-            seen.own = seen.mean(seen.own, own, 0);
+            seen.own = Seen::mean(seen.own, own, 0);
             self.next.position = told.order;
         } else {
             self.anchor(counted);
