@@ -5,7 +5,7 @@ use super::ledger::{
     LONGEST_SPAN, LONGEST_STOP, Ledger, MOST_TOKENS, Source, Within, after, amount, signed, to_i64,
 };
 use super::report::{LimitName, Observed};
-use super::seen::brought;
+use super::seen::{Seen, brought};
 
 /// So many resets in a row that brought nothing back say that they have another meaning.
 const DOUBTS: u8 = 2;
@@ -129,19 +129,15 @@ impl Hearing<'_> {
         }
         if same_window && !changed && self.overtakes() {
             let (own, seen) = (self.own_since(), &mut self.next.seen);
-            seen.own = seen.mean(seen.own, own, 0);
+            seen.own = Seen::mean(seen.own, own, 0);
             self.next.position = told.order;
         } else {
             self.anchor(counted);
         }
         let after = (self.next.limit, self.next.told_window());
         let other = after != before && (changed || before.1.is_some());
-        let observed = if other {
-            Observed::Changed
-        } else {
-            Observed::Taken
-        };
-        Some((self.next, observed))
+        let observed = other.then_some(Observed::Changed);
+        Some((self.next, observed.unwrap_or(Observed::Taken)))
     }
 
     /// Returns how far after `position` the request was sent, negative if it was before.

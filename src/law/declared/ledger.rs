@@ -313,7 +313,7 @@ impl Ledger {
         // too much to forget in each second.
         next.seen.others = match self.window {
             _ if self.fresh => 0,
-            0..=SECOND => self.seen.mean(self.seen.others, 0, self.window),
+            0..=SECOND => Seen::mean(self.seen.others, 0, self.window),
             _ => self.seen.others / 2,
         };
         Some(next)

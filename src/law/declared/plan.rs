@@ -30,16 +30,15 @@ pub(crate) struct Plan {
 impl Plan {
     /// Returns the plan that allows less.
     pub(crate) fn stricter(self, other: Self) -> Self {
-        let (rate, until) = match (self.until, other.until) {
-            (Some(_), None) => (self.rate, self.until),
-            (None, Some(_)) => (other.rate, other.until),
-            (one, two) => (self.rate.min(other.rate), one.max(two)),
+        let rate = match (self.until, other.until) {
+            (Some(_), None) => self.rate,
+            (None, Some(_)) => other.rate,
+            _ => self.rate.min(other.rate),
         };
-        let one_more = self.one_more.max(other.one_more);
         Self {
             rate,
-            until,
-            one_more,
+            until: self.until.max(other.until),
+            one_more: self.one_more.max(other.one_more),
         }
     }
 

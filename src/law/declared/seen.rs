@@ -1,8 +1,10 @@
 //! What is seen of those who take from a limit: no service tells it.
 
-use super::ledger::{LONGEST_SPAN, amount, to_i64};
+use super::ledger::{amount, to_i64};
 use crate::fixed::{Rate, SECOND};
 
+/// What is taken is averaged over this time.
+const TAU: u64 = 5 * SECOND;
 /// How many others count for what is kept back, and how many of them for one more request.
 const MOST_OTHERS: i128 = 8;
 const FOR_ONE: i128 = 2;
@@ -50,19 +52,16 @@ impl Seen {
 
     /// Averages what this limiter and others took in the time that passed.
     pub(super) fn note_taken(&mut self, own: i128, others: i128, passed: u64) {
-        self.others = self.mean(self.others, others, passed).max(0);
-        self.net = self.mean(self.net, others, passed);
-        self.own = self.mean(self.own, own, passed);
+        self.others = Self::mean(self.others, others, passed).max(0);
+        self.net = Self::mean(self.net, others, passed);
+        self.own = Self::mean(self.own, own, passed);
     }
 
     /// Returns the average of a rate and of what was taken in the time that passed.
-    pub(super) fn mean(&self, rate: i64, tokens: i128, passed: u64) -> i64 {
-        let tau = (5 * SECOND)
-            .max(self.trip.saturating_mul(4))
-            .min(LONGEST_SPAN);
+    pub(super) fn mean(rate: i64, tokens: i128, passed: u64) -> i64 {
         let gained = (tokens << 12) * i128::from(SECOND);
-        let sum = i128::from(rate) * i128::from(tau) + gained;
-        to_i64(sum / i128::from(tau + passed))
+        let sum = i128::from(rate) * i128::from(TAU) + gained;
+        to_i64(sum / i128::from(TAU + passed))
     }
 
     /// Returns `true` if others take less than a tenth of what this client takes.
