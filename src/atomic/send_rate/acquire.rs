@@ -8,6 +8,7 @@
 use core::ops::Deref;
 use core::time::Duration;
 
+use super::SendRate;
 use super::behind::MaybeBehind;
 use super::controller::BoundLaw;
 use super::gate::{Gate, GateWord};
@@ -86,6 +87,19 @@ impl Words {
         &self.promised.beside
     }
 
+    /// Averages the trip of a request that was looked at into those before. Of two threads at once
+    /// one is lost, and the next makes up for it.
+    #[inline]
+    pub(super) fn note_trip(&self, trip: u64) {
+        // Relaxed, in both places and in the snapshot: an average that is only shown.
+        let last = self.beside().trip.load(Relaxed);
+        let next = match last {
+            0 => trip,
+            last => last.wrapping_sub(last >> 3).wrapping_add(trip >> 3), // at most the larger
+        };
+        self.beside().trip.store(next.max(1), Relaxed);
+    }
+
     /// Returns the position of the last request sent, of a limiter that obeys declared limits.
     pub(super) fn sent(&self) -> u64 {
         // Relaxed: see `Reports::send`.
@@ -111,6 +125,16 @@ impl Deref for Engaged<'_> {
 }
 
 impl<'a> Engaged<'a> {
+    #[inline]
+    pub(super) const fn new(rate: &'a SendRate, words: &'a Words) -> Self {
+        Self {
+            words,
+            gate: &rate.gate,
+            meter: &rate.meter,
+            law: &rate.law,
+        }
+    }
+
     /// Returns the line of tokens.
     #[inline]
     pub(super) fn line(&self) -> TokenLine<'a, Beside> {

@@ -19,36 +19,12 @@ use core::time::Duration;
 use super::acquire::Engaged;
 use super::gate::{GateWord, LONGEST_QUIET};
 use super::limits::Phase;
-use crate::atomic::sync::Ordering::Relaxed;
+use super::state::Next;
 use crate::bits::LAST_TIME;
 use crate::fixed::Rate;
-use crate::law::{
-    Controller, Counted, Decision, Drain, Draining, Event, Past, Recorded, Response, State, Window,
-};
+use crate::law::{Controller, Drain, Draining, Event, Past, Recorded, Response, State, Window};
 use crate::line::{FINER, Head, Line, TOKEN};
 use crate::{Outcome, SendPermit};
-
-/// The state that replaces another one, and the cycle that was seen, with the one that begins.
-pub(super) struct Next {
-    state: State,
-    cycle: Option<(u128, u128)>,
-}
-
-impl Next {
-    fn with(state: State, seen: &Counted, decision: Decision) -> Self {
-        let cycle = match decision {
-            Decision::Limit { cycle, .. } => cycle.map(|next| (seen.cycle, next)),
-            Decision::End => None,
-        };
-        Self { state, cycle }
-    }
-}
-
-impl From<State> for Next {
-    fn from(state: State) -> Self {
-        Self { state, cycle: None }
-    }
-}
 
 /// A limiter that limits, as its law moves the rate.
 #[derive(Clone, Copy)]
@@ -122,19 +98,6 @@ impl Adaptation<'_> {
         }
         self.waking().due(window.at);
         recorded
-    }
-
-    /// Averages the trip of a request that was looked at into those before. Of two threads at once
-    /// one is lost, and the next makes up for it.
-    #[inline]
-    fn note_trip(self, trip: u64) {
-        // Relaxed, in both places and in the snapshot: an average that is only shown.
-        let last = self.beside().trip.load(Relaxed);
-        let next = match last {
-            0 => trip,
-            last => last.wrapping_sub(last >> 3).wrapping_add(trip >> 3), // at most the larger
-        };
-        self.beside().trip.store(next.max(1), Relaxed);
     }
 
     /// Records a throttle that asked for a pause of `hint`.

@@ -8,7 +8,7 @@ use super::SendRate;
 use super::acquire::{Engaged, Words};
 use super::gate::{GateWord, LONGEST_QUIET};
 use super::permit::{AcquireError, Class, Order, SendPermit, WeightError};
-use super::waiters::WaiterSlot;
+use super::table::WaiterSlot;
 use crate::Timestamp;
 use crate::fixed::{Rate, to_signed};
 use crate::line::{LONGEST_QUEUE, Line, Place, TOKEN, capacity};

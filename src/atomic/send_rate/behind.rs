@@ -62,7 +62,8 @@ use alloc::boxed::Box;
 use once_cell::race::OnceBox;
 
 use super::permit::WeightError;
-use super::waiters::{WaiterSlot, Waiters};
+use super::table::WaiterSlot;
+use super::waiters::Waiters;
 use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};
 use crate::fixed::to_signed;
 use crate::line::{LONGEST_QUEUE, Place, TOKEN};

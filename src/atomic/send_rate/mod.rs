@@ -22,6 +22,7 @@ mod reports;
 mod settle;
 mod snapshot;
 mod state;
+mod table;
 mod token_line;
 mod waiters;
 mod wake;
@@ -33,7 +34,7 @@ use self::controller::BoundLaw;
 use self::gate::Gate;
 use super::lazy::Lazy;
 use crate::law::paced::PacedSettings;
-use crate::law::{Controller, Dimension};
+use crate::law::{Controller, DeclaredSettings, Dimension};
 use crate::permit::{self, Class, Order, SendPermit};
 use crate::{ControlLaw, Timestamp};
 
@@ -141,6 +142,15 @@ impl SendRate {
         Self::build(Controller::Paced(settings), Dimension::default(), start)
     }
 
+    /// Creates a limiter of [`ControlLaw::Declared`](crate::ControlLaw::Declared) with `settings`.
+    ///
+    /// It limits from the start, to the first burst.
+    #[must_use]
+    pub fn declared(settings: DeclaredSettings, start: Timestamp) -> Self {
+        let law = Controller::Declared(settings.law());
+        Self::build(law, settings.obeyed(), start)
+    }
+
     fn build(law: Controller, obeyed: Dimension, start: Timestamp) -> Self {
         let (meter, window_end) = Meter::new(&law);
         let rate = Self {
@@ -216,7 +226,7 @@ impl SendRate {
             return Ok(SendPermit::with_order(earlier, 1, Order::CHARGED_EARLIER));
         }
         let lease = lease.map(|(lease, _)| lease);
-        let (now, taken) = self.with(words).try_timed(lease, gate, now);
+        let (now, taken) = Engaged::new(self, words).try_timed(lease, gate, now);
         match taken {
             Ok(order) => Ok(SendPermit::with_order(now, 1, order)),
             Err(nanos) => Err(Duration::from_nanos(nanos)),
@@ -243,24 +253,13 @@ impl SendRate {
     /// Returns the words of the limiter, if it has ever been about to limit.
     #[inline]
     fn words(&self) -> Option<Engaged<'_>> {
-        Some(self.with(self.words.get()?))
+        Some(Engaged::new(self, self.words.get()?))
     }
 
     /// Returns the words of the limiter, which is about to limit.
     fn about_to_limit(&self) -> Engaged<'_> {
-        self.with(
-            self.words
-                .get_or_make(|| Words::new(self.law.get().burst())),
-        )
-    }
-
-    fn with<'a>(&'a self, words: &'a Words) -> Engaged<'a> {
-        Engaged {
-            words,
-            gate: &self.gate,
-            meter: &self.meter,
-            law: &self.law,
-        }
+        let make = || Words::new(self.law.get().burst());
+        Engaged::new(self, self.words.get_or_make(make))
     }
 
     /// Returns what a request has to look at, `None` if nothing holds it back.

@@ -43,7 +43,7 @@ use crate::atomic::sync::Ordering::Relaxed;
 use crate::bits::LAST_TIME;
 use crate::fixed::{Rate, SECOND};
 use crate::law::declared::{Declared, Plan, Refused, ResetAt, Standing, Told};
-use crate::law::{Controller, DeclaredSettings, Ledger, LimitReports, Observed, Reset, State};
+use crate::law::{Ledger, LimitReports, Observed, Reset, State};
 use crate::line::{Head, Line, Place, TOKEN};
 
 /// So long after the start a request goes for which others have left no turn.
@@ -54,15 +54,6 @@ fn nanos(time: Duration) -> u64 {
 }
 
 impl SendRate {
-    /// Creates a limiter of [`ControlLaw::Declared`](crate::ControlLaw::Declared) with `settings`.
-    ///
-    /// It limits from the start, to the first burst.
-    #[must_use]
-    pub fn declared(settings: DeclaredSettings, start: Timestamp) -> Self {
-        let law = Controller::Declared(settings.law());
-        Self::build(law, settings.obeyed(), start)
-    }
-
     /// Takes in what a service declares in a response to the request of `permit`.
     ///
     /// Call it when the headers of the response come, before its outcome is

@@ -12,7 +12,7 @@ use crate::atomic::sync::{
     AtomicU64, AtomicU128,
     Ordering::{Acquire, Relaxed, Release},
 };
-use crate::law::{Draining, State};
+use crate::law::{Counted, Decision, Draining, State};
 
 /// The state word. Its compare-and-swap decides that there was a throttle and what rate follows.
 /// Requests go by that rate once `head` has it, which the next recorder sees to if the throttled
@@ -49,6 +49,28 @@ impl LastState {
         self.0
             .compare_exchange(seen.to_bits(), next.to_bits(), Release, Relaxed)
             .is_ok()
+    }
+}
+
+/// The state that replaces another one, and the cycle that was seen, with the one that begins.
+pub(super) struct Next {
+    pub(super) state: State,
+    pub(super) cycle: Option<(u128, u128)>,
+}
+
+impl Next {
+    pub(super) fn with(state: State, seen: &Counted, decision: Decision) -> Self {
+        let cycle = match decision {
+            Decision::Limit { cycle, .. } => cycle.map(|next| (seen.cycle, next)),
+            Decision::End => None,
+        };
+        Self { state, cycle }
+    }
+}
+
+impl From<State> for Next {
+    fn from(state: State) -> Self {
+        Self { state, cycle: None }
     }
 }
 

@@ -4,6 +4,7 @@ use alloc::{collections::BTreeMap, vec::Vec};
 
 use fastrand::Rng;
 
+use super::super::table::{FIRST, Front};
 use super::*;
 use crate::line::TOKEN;
 
