@@ -71,16 +71,7 @@ pub enum Outcome {
 impl Outcome {
     /// Whether the service throttled the request.
     pub(crate) const fn is_throttled(self) -> bool {
-        self.pause().is_some()
-    }
-
-    /// Returns the pause that a throttle asked for.
-    pub(crate) const fn pause(self) -> Option<Duration> {
-        match self {
-            Self::Throttled => Some(Duration::ZERO),
-            Self::ThrottledFor(pause) => Some(pause),
-            Self::NotThrottled | Self::Failed | Self::Unknown => None,
-        }
+        matches!(self, Self::Throttled | Self::ThrottledFor(_))
     }
 }
 

@@ -202,6 +202,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         self.take(now, &self.checked(weights)?, Class::Foreground)
     }
 
+    #[inline]
     pub(crate) fn take(
         &self,
         now: Timestamp,

@@ -162,12 +162,20 @@ impl Ask<'_> {
     /// Takes the tokens at once, or takes nothing.
     #[inline]
     pub(crate) fn take(self) -> Result<Order, AcquireError> {
+        if self.weight == 1 && !self.class.is_background() {
+            return self.take_one().map_err(|nanos| AcquireError::NotInTime {
+                wait: Duration::from_nanos(nanos),
+            });
+        }
+        self.take_seldom()
+    }
+
+    /// Does what [`take`](Self::take) does for background, or for a weight.
+    // Out of the way of a request for one token.
+    #[inline(never)]
+    fn take_seldom(self) -> Result<Order, AcquireError> {
         if self.class.is_background() {
             self.take_behind()
-        } else if self.weight == 1 {
-            self.take_one().map_err(|nanos| AcquireError::NotInTime {
-                wait: Duration::from_nanos(nanos),
-            })
         } else {
             self.take_heavy()
         }
@@ -196,19 +204,9 @@ impl Ask<'_> {
                 return Ok(Order::CHARGED);
             }
         }
-        self.take_one_slowly(gate)
+        take_one_slowly(self.rate, gate, self.now)
     }
 
-    /// As [`take_one`](Self::take_one), where that takes more than a look at the age of a lease.
-    #[inline(never)]
-    fn take_one_slowly(self, gate: GateWord) -> Result<Order, u64> {
-        match self.rate.words() {
-            None => Ok(Order::NONE),
-            Some(engaged) => engaged.try_acquire(gate, self.now),
-        }
-    }
-
-    #[inline(never)]
     fn take_heavy(self) -> Result<Order, AcquireError> {
         let Self { rate, weight, .. } = self;
         if let Some(engaged) = rate.words().filter(|_| rate.law.listens()) {
@@ -463,6 +461,15 @@ impl Engaged<'_> {
             return Err(WeightError::AboveCapacity { weight, capacity });
         }
         Ok(())
+    }
+}
+
+/// Takes a token where that takes more than a look at the age of a lease.
+#[inline(never)]
+fn take_one_slowly(rate: &SendRate, gate: GateWord, now: Timestamp) -> Result<Order, u64> {
+    match rate.words() {
+        None => Ok(Order::NONE),
+        Some(engaged) => engaged.try_acquire(gate, now),
     }
 }
 

@@ -1,5 +1,7 @@
 //! What is recorded: an outcome is counted, and looked at if there may be something to do.
 
+use core::time::Duration;
+
 use super::SendRate;
 use super::meter::Meter;
 use crate::law::{Recorded, State};
@@ -16,26 +18,39 @@ impl SendRate {
     )]
     pub fn record(&self, now: Timestamp, permit: SendPermit, outcome: Outcome) -> Recorded {
         let elapsed = self.law.elapsed(now);
-        // Of the published law a failure counts as an answer.
-        let is_failed = outcome == Outcome::Failed && self.law.moves_with_time();
-        if outcome != Outcome::Unknown {
-            self.law.note_answer();
-        }
-        if let Some(hint) = outcome.pause() {
-            self.gate.engage();
-            let engaged = self.about_to_limit();
-            return engaged.adaptation().throttled(elapsed, permit, hint);
-        }
-        if is_failed {
-            self.meter.count_failed(permit.weight());
-        } else {
-            self.meter.count(permit.weight());
-        }
-        let outcome = match outcome {
-            Outcome::Failed if !is_failed => Outcome::NotThrottled,
-            outcome => outcome,
+        let hint = match outcome {
+            Outcome::NotThrottled => {
+                self.law.note_answer();
+                self.meter.count(permit.weight());
+                return self.look(elapsed, permit, outcome);
+            }
+            Outcome::Failed | Outcome::Unknown => return self.unserved(elapsed, permit, outcome),
+            Outcome::Throttled => Duration::ZERO,
+            Outcome::ThrottledFor(hint) => hint,
         };
-        self.look(elapsed, permit, outcome)
+        self.law.note_answer();
+        self.gate.engage();
+        self.about_to_limit()
+            .adaptation()
+            .throttled(elapsed, permit, hint)
+    }
+
+    /// Counts a request that failed for another reason than the limit, or was given up before it was
+    /// answered.
+    #[cold]
+    fn unserved(&self, elapsed: u64, permit: SendPermit, outcome: Outcome) -> Recorded {
+        if outcome == Outcome::Unknown {
+            self.meter.count(permit.weight());
+            return self.look(elapsed, permit, outcome);
+        }
+        self.law.note_answer();
+        if self.law.moves_with_time() {
+            self.meter.count_failed(permit.weight());
+            return self.look(elapsed, permit, outcome);
+        }
+        // To the published law a failure is an answer.
+        self.meter.count(permit.weight());
+        self.look(elapsed, permit, Outcome::NotThrottled)
     }
 
     /// Records the outcome of a request like [`record`](Self::record), and asks for the time only
