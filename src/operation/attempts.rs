@@ -235,7 +235,6 @@ impl<S: RetryStrategy> Attempts<S> {
             }
             NotAdmitted::Stalled { span } => self.stop(StopReason::Stalled { span }, clock),
             NotAdmitted::Weight(error) => self.stop(StopReason::Weight(error), clock),
-            NotAdmitted::Set(error) => self.stop(StopReason::Set(error), clock),
         }
     }
 
