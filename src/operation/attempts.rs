@@ -247,8 +247,7 @@ impl<S: RetryStrategy> Attempts<S> {
             spent.sends();
         }
         if let Some(token) = &mut self.open.token {
-            token.sent(permit);
-            token.sent_by_set(granted);
+            token.sent_by(permit, granted);
         }
         Attempt {
             number: self.count,

@@ -19,10 +19,10 @@ pub use guard::SetReservation;
 pub use permit::{SetPermit, SetSnapshot};
 pub use weights::Weights;
 
-use core::fmt;
 use core::ops::Deref;
+use core::{array, fmt};
 
-use crate::law::{LimitReports, Observed, Recorded};
+use crate::law::{LimitReports, Observed};
 use crate::{
     AcquireError, Background, Class, Outcome, SendPermit, SendRate, Timestamp, WeightError,
 };
@@ -112,28 +112,33 @@ impl<R> SendSet<R> {
     /// # Ok::<(), SetError>(())
     /// ```
     pub fn of(rates: impl IntoIterator<Item = R>) -> Result<Self, SetError> {
-        let mut set = Self {
-            rates: [const { None }; MOST_RATES],
-        };
-        let mut given = 0_usize;
-        for rate in rates {
-            if let Some(room) = set.rates.get_mut(given) {
-                *room = Some(rate);
-            }
-            given = given.saturating_add(1);
+        let mut rates = rates.into_iter().fuse();
+        let set = Self::of_first(&mut rates);
+        let held = set.rates.iter().flatten().count();
+        match held.saturating_add(rates.count()) {
+            1..=MOST_RATES => Ok(set),
+            given => Err(SetError::Rates { given }),
         }
-        if (1..=MOST_RATES).contains(&given) {
-            Ok(set)
-        } else {
-            Err(SetError::Rates { given })
+    }
+
+    /// Returns a set of the first eight of `rates`.
+    pub(crate) fn of_first(mut rates: impl Iterator<Item = R>) -> Self {
+        Self {
+            rates: array::from_fn(|_| rates.next()),
         }
+    }
+
+    /// Returns `true` if there is more than one rate.
+    #[cfg(feature = "std")]
+    pub(crate) const fn is_several(&self) -> bool {
+        self.rates[1].is_some()
     }
 }
 
 impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
     /// Returns the rates, by their limits.
     pub fn rates(&self) -> impl Iterator<Item = &SendRate> {
-        self.rates.iter().flatten().map(Deref::deref)
+        self.rates.iter().map_while(Option::as_deref)
     }
 
     /// Returns a set of references to the same rates.
@@ -214,14 +219,14 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         if class.is_background() || listens() {
             self.check(now, weights, class)?;
         }
-        let mut permit = SetPermit::at(now);
+        let mut permit = SetPermit::NOTHING;
         // By numbers, so that a set of two is two takes in a row.
         for limit in 0..N {
             let (Some(rate), weight @ 1..) = (&self.rates[limit], weights[limit]) else {
                 continue;
             };
-            match rate.ask(now, weight, class).take() {
-                Ok(order) => permit.put(limit, weight, order),
+            match rate.ask(now, weight, class).permit() {
+                Ok(taken) => permit.put(limit, taken),
                 Err(why) => return Err(self.refused(now, weights, class, &permit, limit, why)),
             }
         }
@@ -353,31 +358,36 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
     ///
     /// Call it once for every response, after [`observe`](Self::observe).
     pub fn record(&self, now: Timestamp, permit: &SetPermit<N>, outcome: Outcome) {
-        self.record_each(now, permit, outcome, |_, _| {});
+        self.record_each(now, permit, outcome, |rate, taken, outcome| {
+            let _recorded = rate.record(now, taken, outcome);
+        });
     }
 
-    /// As [`record`](Self::record), and says what each rate made of it.
+    /// Hands each rate of the request to `record`, with its permit and its part of the outcome.
     pub(crate) fn record_each(
         &self,
         now: Timestamp,
         permit: &SetPermit<N>,
         outcome: Outcome,
-        mut recorded: impl FnMut(&SendRate, Recorded),
+        mut record: impl FnMut(&SendRate, SendPermit, Outcome),
     ) {
-        let share = |(_, rate, taken): (usize, &SendRate, SendPermit)| rate.share_left(now, taken);
-        let least = if outcome.is_throttled() {
-            self.permitted(permit).filter_map(share).min()
-        } else {
-            None
-        };
-        for this in self.permitted(permit) {
-            let is_blamed = match (least, least.and_then(|_| share(this))) {
+        if !outcome.is_throttled() {
+            let all = self.permitted(permit);
+            return all.for_each(|(_, rate, taken)| record(rate, taken, outcome));
+        }
+        // Asked once: another response may change a share meanwhile, and somebody is to blame.
+        let mut shares = [None; N];
+        for (limit, rate, taken) in self.permitted(permit) {
+            shares[limit] = rate.share_left(now, taken);
+        }
+        let least = shares.iter().flatten().min().copied();
+        for (limit, rate, taken) in self.permitted(permit) {
+            let is_blamed = match (least, shares[limit]) {
                 (Some(0), share) => share == Some(0),
                 (Some(least), Some(share)) => share == least,
                 _ => true,
             };
-            let (_, rate, taken) = this;
-            recorded(rate, record(rate, now, taken, outcome, is_blamed));
+            record(rate, taken, part_of(outcome, is_blamed));
         }
     }
 
@@ -392,7 +402,8 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         limits: &[usize],
     ) {
         for (limit, rate, taken) in self.permitted(permit) {
-            let _recorded = record(rate, now, taken, outcome, limits.contains(&limit));
+            let outcome = part_of(outcome, limits.contains(&limit));
+            let _recorded = rate.record(now, taken, outcome);
         }
     }
 
@@ -512,19 +523,13 @@ impl<'a, R: Deref<Target = SendRate>, const N: usize> Background<'a, SendSet<R, 
     }
 }
 
-fn record(
-    rate: &SendRate,
-    now: Timestamp,
-    taken: SendPermit,
-    outcome: Outcome,
-    is_blamed: bool,
-) -> Recorded {
-    let outcome = if is_blamed || !outcome.is_throttled() {
+/// Returns the outcome of a request for one of its limits: a throttle counts where it is blamed.
+const fn part_of(outcome: Outcome, is_blamed: bool) -> Outcome {
+    if is_blamed || !outcome.is_throttled() {
         outcome
     } else {
         Outcome::NotThrottled
-    };
-    rate.record(now, taken, outcome)
+    }
 }
 
 /// The laws of the rates, in one line.
