@@ -156,10 +156,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
             let given = weights.len();
             return Err(SetError::Weights { given, rates });
         }
-        let mut all = [0; N];
-        for (weight, given) in all.iter_mut().zip(weights) {
-            *weight = *given;
-        }
+        let all = array::from_fn(|limit| weights.get(limit).copied().unwrap_or(0));
         for (limit, rate) in self.rates().enumerate() {
             let is_same = |earlier: &SendRate| core::ptr::eq(earlier, rate);
             if let Some(first) = self.rates().take(limit).position(is_same) {
@@ -186,13 +183,13 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         all.filter_map(|(limit, (rate, weight))| (*weight > 0).then_some((limit, rate, *weight)))
     }
 
-    /// Returns each limit that `permit` has tokens of, with its rate.
+    /// Returns each limit of which there is a permit in `permits`, with its rate.
     fn permitted<'a>(
         &'a self,
-        permit: &'a SetPermit<N>,
+        permits: impl Fn(usize) -> Option<SendPermit> + 'a,
     ) -> impl Iterator<Item = (usize, &'a SendRate, SendPermit)> {
         let all = self.rates().enumerate();
-        all.filter_map(|(limit, rate)| Some((limit, rate, permit.get(limit)?)))
+        all.filter_map(move |(limit, rate)| Some((limit, rate, permits(limit)?)))
     }
 
     /// Takes the weight of each limit now, or takes nothing.
@@ -259,7 +256,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         limit: usize,
         why: AcquireError,
     ) -> SetError {
-        for (_, rate, taken) in self.permitted(permit) {
+        for (_, rate, taken) in self.permitted(|limit| permit.get(limit)) {
             rate.ask(now, taken.weight(), class).take_back(taken);
         }
         self.refusal(now, weights, class, limit, why)
@@ -358,37 +355,49 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
     ///
     /// Call it once for every response, after [`observe`](Self::observe).
     pub fn record(&self, now: Timestamp, permit: &SetPermit<N>, outcome: Outcome) {
-        self.record_each(now, permit, outcome, |rate, taken, outcome| {
-            let _recorded = rate.record(now, taken, outcome);
-        });
+        self.record_each(
+            now,
+            |limit| permit.get(limit),
+            outcome,
+            |rate, taken, outcome| {
+                let _recorded = rate.record(now, taken, outcome);
+            },
+        );
     }
 
     /// Hands each rate of the request to `record`, with its permit and its part of the outcome.
     pub(crate) fn record_each(
         &self,
         now: Timestamp,
-        permit: &SetPermit<N>,
+        permits: impl Fn(usize) -> Option<SendPermit>,
         outcome: Outcome,
         mut record: impl FnMut(&SendRate, SendPermit, Outcome),
     ) {
-        if !outcome.is_throttled() {
-            let all = self.permitted(permit);
-            return all.for_each(|(_, rate, taken)| record(rate, taken, outcome));
+        let blamed = if outcome.is_throttled() {
+            self.blamed(now, &permits)
+        } else {
+            [true; N]
+        };
+        for (limit, rate, taken) in self.permitted(permits) {
+            record(rate, taken, part_of(outcome, blamed[limit]));
         }
-        // Asked once: another response may change a share meanwhile, and somebody is to blame.
+    }
+
+    /// Returns which limits explain a throttle.
+    // Out of the way of a response that is no throttle.
+    #[cold]
+    fn blamed(&self, now: Timestamp, permits: &impl Fn(usize) -> Option<SendPermit>) -> [bool; N] {
+        // Asked once: another response may change a share meanwhile, and some limit is to blame.
         let mut shares = [None; N];
-        for (limit, rate, taken) in self.permitted(permit) {
+        for (limit, rate, taken) in self.permitted(permits) {
             shares[limit] = rate.share_left(now, taken);
         }
         let least = shares.iter().flatten().min().copied();
-        for (limit, rate, taken) in self.permitted(permit) {
-            let is_blamed = match (least, shares[limit]) {
-                (Some(0), share) => share == Some(0),
-                (Some(least), Some(share)) => share == least,
-                _ => true,
-            };
-            record(rate, taken, part_of(outcome, is_blamed));
-        }
+        shares.map(|share| match (least, share) {
+            (Some(0), share) => share == Some(0),
+            (Some(least), Some(share)) => share == least,
+            _ => true,
+        })
     }
 
     /// Records the outcome of a request of which the service says which `limits` throttled it.
@@ -401,7 +410,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         outcome: Outcome,
         limits: &[usize],
     ) {
-        for (limit, rate, taken) in self.permitted(permit) {
+        for (limit, rate, taken) in self.permitted(|limit| permit.get(limit)) {
             let outcome = part_of(outcome, limits.contains(&limit));
             let _recorded = rate.record(now, taken, outcome);
         }
@@ -420,9 +429,14 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         reports: &LimitReports,
     ) -> Observed {
         let mut most = Observed::Nothing;
-        self.observe_each(now, permit, reports, |_, observed| {
-            most = most.max(observed);
-        });
+        self.observe_each(
+            now,
+            |limit| permit.get(limit),
+            reports,
+            |_, observed| {
+                most = most.max(observed);
+            },
+        );
         most
     }
 
@@ -430,11 +444,11 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
     pub(crate) fn observe_each(
         &self,
         now: Timestamp,
-        permit: &SetPermit<N>,
+        permits: impl Fn(usize) -> Option<SendPermit>,
         reports: &LimitReports,
         mut observed: impl FnMut(&SendRate, Observed),
     ) {
-        for (_, rate, taken) in self.permitted(permit) {
+        for (_, rate, taken) in self.permitted(permits) {
             observed(rate, rate.observe(now, taken, reports));
         }
     }
@@ -452,9 +466,12 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         permit: SetPermit<N>,
         costs: &[u32],
     ) -> Result<(), SetError> {
-        self.check_costs(costs)?;
+        let (given, rates) = (costs.len(), self.rates().count());
+        if given != rates {
+            return Err(SetError::Weights { given, rates });
+        }
         let mut settled = Ok(());
-        for (limit, rate, taken) in self.permitted(&permit) {
+        for (limit, rate, taken) in self.permitted(|limit| permit.get(limit)) {
             let cost = costs.get(limit).copied().unwrap_or(taken.weight());
             if let Err(error) = rate.settle(now, taken, cost) {
                 settled = Err(SetError::Limit {
@@ -466,16 +483,6 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         settled
     }
 
-    /// Checks that there is a cost for each rate.
-    pub(crate) fn check_costs(&self, costs: &[u32]) -> Result<(), SetError> {
-        let (given, rates) = (costs.len(), self.rates().count());
-        if given == rates {
-            Ok(())
-        } else {
-            Err(SetError::Weights { given, rates })
-        }
-    }
-
     /// Returns the state of each rate, and which limit would hold back a request of `weights`. It
     /// changes nothing.
     ///
@@ -485,10 +492,8 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
     /// are 0.
     pub fn snapshot(&self, now: Timestamp, weights: &[u32]) -> Result<SetSnapshot<N>, SetError> {
         let weights = self.checked(weights)?;
-        let mut rates = [None; N];
-        for (shown, rate) in rates.iter_mut().zip(self.rates()) {
-            *shown = Some(rate.snapshot(now));
-        }
+        let rates = self.rates.each_ref();
+        let rates = rates.map(|rate| Some(rate.as_deref()?.snapshot(now)));
         let binding = self.binding(now, &weights, Class::Foreground);
         Ok(SetSnapshot { rates, binding })
     }

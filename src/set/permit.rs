@@ -1,5 +1,7 @@
 //! What a set lets go, and what it looks like.
 
+#[cfg(feature = "std")]
+use core::array;
 use core::fmt;
 
 use super::Binding;
@@ -29,6 +31,14 @@ impl<const N: usize> SetPermit<N> {
         let mut this = Self::NOTHING;
         this.put(0, permit);
         this
+    }
+
+    /// Returns the permit of a request that has `permits`, by their limits.
+    #[cfg(feature = "std")]
+    pub(crate) fn of(permits: impl Fn(usize) -> Option<SendPermit>) -> Self {
+        Self {
+            taken: array::from_fn(permits),
+        }
     }
 
     #[inline]

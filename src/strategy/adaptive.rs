@@ -1,7 +1,7 @@
 //! Adaptive mode: standard mode, and a send rate that follows the service's throttling.
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
-use core::{fmt, iter, time::Duration};
+use core::{array, fmt, iter, time::Duration};
 
 use super::{
     builder::StrategyBuilder,
@@ -26,7 +26,7 @@ use crate::atomic::{
 use crate::{
     Clock, ControlLaw, Outcome, RetryQuota, SendPermit, SendRate, SendSet,
     law::{DeclaredSettings, PacedSettings, PacedSettingsError},
-    set::MOST_RATES,
+    set::{MOST_RATES, SetPermit},
 };
 
 mod admit;
@@ -388,14 +388,11 @@ impl RetryStrategy for Adaptive {
 
     fn snapshot(&self) -> StrategySnapshot {
         let now = self.clock().now();
-        let mut further_rates = [None; MOST_RATES - 1];
-        for (shown, rate) in further_rates.iter_mut().zip(self.set.rates().skip(1)) {
-            *shown = Some(rate.snapshot(now));
-        }
+        let mut further = self.set.rates().skip(1);
         StrategySnapshot {
             law: Some(self.law()),
             rate: Some(self.rate.snapshot(now)),
-            further_rates,
+            further_rates: array::from_fn(|_| Some(further.next()?.snapshot(now))),
             ..self.engine.snapshot()
         }
     }
@@ -412,8 +409,9 @@ impl RetryStrategy for Adaptive {
         if token.strategy() != self.engine.id() {
             return None;
         }
-        let (set, permit) = (self.set.clone(), self.taken(token)?);
-        let clock = Arc::clone(&self.engine.common.clock);
+        let sent_at = token.send_permit()?.time();
+        let permit: SetPermit<MOST_RATES> = SetPermit::of(self.taken(token, sent_at));
+        let (set, clock) = (self.set.clone(), Arc::clone(&self.engine.common.clock));
         let estimate = permit.weights(set.rates().count());
         let settle = move |costs: &[u32]| set.settle(clock.now(), permit, costs);
         Some(AttemptCharge::new(estimate, settle))

@@ -369,26 +369,28 @@ impl RetryToken {
         self.sent = all.map_or(Sent::One(permit), |all| Sent::Several(Some(all)));
     }
 
-    /// Returns what the send in progress was granted by each send rate, or `None` before it.
-    pub(super) fn permits(&self) -> Option<SetPermit<MOST_RATES>> {
+    /// Returns what the send in progress was granted by the send rate at this position.
+    pub(super) fn permit_of(&self, limit: usize) -> Option<SendPermit> {
         match &self.sent {
-            Sent::One(permit) => Some(SetPermit::of_first(*permit)),
-            Sent::Several(permits) => permits.as_deref().copied(),
+            Sent::One(permit) => (limit == 0).then_some(*permit),
+            Sent::Several(permits) => permits.as_deref()?.get(limit),
         }
     }
 
     /// Returns the permit of the send in progress, or `None` before it.
     #[must_use]
     pub fn send_permit(&self) -> Option<SendPermit> {
-        self.permits()?.first()
+        match &self.sent {
+            Sent::One(permit) => Some(*permit),
+            Sent::Several(permits) => permits.as_deref()?.first(),
+        }
     }
 
     /// Returns how many tokens the send in progress took of the limit at this position of several,
     /// or of the only one: 0 if it took none, or is not sent.
     #[must_use]
     pub fn tokens_of(&self, limit: usize) -> u32 {
-        let permit = self.permits().and_then(|permits| permits.get(limit));
-        permit.map_or(0, SendPermit::weight)
+        self.permit_of(limit).map_or(0, SendPermit::weight)
     }
 
     /// Whether its attempt was sent, as far as the token knows.

@@ -12,18 +12,26 @@ use crate::{
     Outcome, SendPermit, SendRate, Timestamp,
     atomic::{DeclaredLimit, Meter},
     law::{Observed, Recorded},
-    set::{MOST_RATES, SetPermit},
+    set::SetPermit,
 };
 
 impl Adaptive {
-    /// Returns what the attempt of `token` took of each send rate, if it was sent.
-    pub(super) fn taken(&self, token: &RetryToken) -> Option<SetPermit<MOST_RATES>> {
-        let permits = token.permits()?;
-        // The further limits of a single send rate are those of a gate.
-        if self.set.is_several() {
-            Some(permits)
-        } else {
-            permits.first().map(SetPermit::of_first)
+    /// Returns what the attempt of `token` took, by the limit.
+    pub(super) fn taken<'a>(
+        &self,
+        token: &'a RetryToken,
+        now: Timestamp,
+    ) -> impl Fn(usize) -> Option<SendPermit> + 'a {
+        // A caller that took no turn has no permit. The time of its send is not known.
+        let first = token.send_permit().unwrap_or(SendPermit::sent_at(now));
+        // The further permits of a single send rate are those of a gate.
+        let is_several = self.set.is_several() && token.is_sent();
+        move |limit| {
+            if is_several {
+                token.permit_of(limit)
+            } else {
+                (limit == 0).then_some(first)
+            }
         }
     }
 
@@ -31,34 +39,48 @@ impl Adaptive {
     #[inline(never)]
     pub(super) fn record(&self, token: &RetryToken, outcome: Outcome, reports: Reports<'_>) {
         let clock = reports.clock(self.clock());
-        let mut permit = self.taken(token);
-        if !reports.says_nothing() {
-            let now = clock.now();
-            self.hear(token, reports, now);
-            if let (Some(permit), Some(costs)) = (&mut permit, reports.costs()) {
-                // Costs that do not fit leave the estimate spent.
-                if self.set.settle(now, *permit, costs.as_slice()).is_ok() {
-                    *permit = permit.costing(costs.as_slice());
-                }
-            }
-        }
+        let costs = if reports.says_nothing() {
+            None
+        } else {
+            self.settle(token, reports, clock.now())
+        };
         let is_exact = self.set.is_several() || self.engine.common.pace.manner.exact_timing;
         let untimed = !is_exact && outcome == Outcome::NotThrottled;
         if untimed && self.rate.untimed().is_some_and(Meter::count_untimed) {
             return;
         }
         let now = clock.now();
-        let permit = permit.unwrap_or_else(|| untaken(now));
+        let all = self.taken(token, now);
+        let permits = |limit| {
+            let cost = costs.and_then(|costs| costs.get(limit));
+            let permit = all(limit)?;
+            Some(cost.map_or(permit, |cost| permit.costing(*cost)))
+        };
         self.set
-            .record_each(now, &permit, outcome, |rate, taken, part| {
+            .record_each(now, permits, outcome, |rate, permit, part| {
                 let recorded = if is_exact {
-                    rate.record(now, taken, part)
+                    rate.record(now, permit, part)
                 } else {
-                    rate.record_with(|| now, taken, part)
+                    rate.record_with(|| now, permit, part)
                 };
                 self.note(rate, now, outcome, recorded);
             });
         self.look_for_changes();
+    }
+
+    /// Hands on what was reported, and returns the true costs of the attempt if they are settled.
+    #[inline(never)]
+    fn settle<'a>(
+        &self,
+        token: &RetryToken,
+        reports: Reports<'a>,
+        now: Timestamp,
+    ) -> Option<&'a [u32]> {
+        self.hear(token, reports, now);
+        let costs = reports.costs().filter(|_| token.is_sent())?.as_slice();
+        let permit = SetPermit::of(self.taken(token, now));
+        // Costs that do not fit leave the estimate spent.
+        self.set.settle(now, permit, costs).ok().map(|()| costs)
     }
 
     /// Hands on what the service declares.
@@ -67,9 +89,9 @@ impl Adaptive {
         let Some(limits) = reports.limits().filter(|_| self.obeys_limits()) else {
             return;
         };
-        let permit = self.taken(token).unwrap_or_else(|| untaken(now));
+        let permits = self.taken(token, now);
         self.set
-            .observe_each(now, &permit, limits, |rate, observed| {
+            .observe_each(now, permits, limits, |rate, observed| {
                 self.note_declared(rate, now, observed);
             });
     }
@@ -160,9 +182,4 @@ impl Adaptive {
             Weighed::Free
         }
     }
-}
-
-/// Returns the permit of a caller that took no turn: the time of its send is not known.
-const fn untaken(now: Timestamp) -> SetPermit<MOST_RATES> {
-    SetPermit::of_first(SendPermit::sent_at(now))
 }
