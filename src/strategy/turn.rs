@@ -9,7 +9,10 @@ use core::{
     time::Duration,
 };
 
-use super::{refusal::NotAdmitted, request::SendRequest};
+use super::{
+    refusal::NotAdmitted,
+    request::{SendRequest, least},
+};
 use crate::atomic::PlaceGuard;
 use crate::set::{MOST_RATES, SendSet, SetError, SetGuard, SetPermit, Weights};
 use crate::wait::{InLine, Waiting};
@@ -50,7 +53,7 @@ impl Lines<'_> {
     /// Returns how long an attempt may wait that takes its place now.
     fn patience(&self, request: SendRequest<'_>) -> Option<Duration> {
         let refuses = self.manner.fail_fast.then_some(Duration::ZERO);
-        request.patience(refuses.or(self.manner.max_wait))
+        least(request.patience, refuses.or(self.manner.max_wait))
     }
 }
 
