@@ -42,7 +42,7 @@ Q1 src/strategy/engine.rs s/Weighed::Counts if attempt >= max/Weighed::Counts if
 Q2 src/strategy/engine.rs s/Some\\(permit\\) => self\\.add\\(permit\\.cost\\(\\)\\),/Some(_) => self.credit(),/
 Q3 src/operation/attempts.rs s/\\(wait >= left\\)\\.then_some/(wait > left \\&\\& left.is_zero()).then_some/
 Q3 src/operation/attempts.rs s/until\\.min\\(by\\)/until.max(by)/
-Q4 src/strategy/turn.rs s/Err\\(too_late\\) => too_late\\.into\\(\\)/Err(_) => rest.into()/
+Q4 src/strategy/turn.rs s/rest\\.check\\(places\\.deadline\\(\\)\\)\\?;//
 Q5 src/atomic/send_rate/lease.rs s/self\\.last\\.store\\(cursor\\.to_bits\\(\\), Relaxed\\);\\n\\s*self\\.count\\(cursor\\);//
 PATCHES
 }

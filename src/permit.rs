@@ -71,10 +71,6 @@ impl Order {
     pub(super) const fn to_bits(self) -> u32 {
         self.0 as u32
     }
-
-    pub(super) const fn from_bits(bits: u32) -> Self {
-        Self(bits as u64)
-    }
 }
 
 /// In a place: the time is that of a request a little before.
@@ -149,8 +145,9 @@ impl SendPermit {
     };
 
     /// Returns its place among the sends, as it holds it.
+    #[cfg(feature = "std")]
     pub(super) const fn place(self) -> Order {
-        Order::from_bits(self.order)
+        Order(self.order as u64)
     }
 
     /// Returns when the request was let go, [`Timestamp::ZERO`] if the clock was not read

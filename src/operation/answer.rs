@@ -182,31 +182,25 @@ impl<S: RetryStrategy> Attempts<S> {
         classify: impl Fn(&E) -> Failure,
         clock: &dyn Clock,
     ) -> Result<T, Failed<E>> {
-        match answer.map(A::reported) {
+        let (failure, reported) = match answer.map(A::reported) {
             Some(Ok(reported)) => {
                 let _once = self.succeeded(reported.reports(clock));
-                Ok(reported.value)
+                return Ok(reported.value);
             }
             Some(Err(reported)) => {
-                let mut failure = classify(&reported.value);
-                if let Some(hint) = reported.hint() {
-                    failure = failure.with_retry_after(hint);
-                }
-                let stop = self.stopped_by(&failure, reported.reports(clock));
-                Err((Some(reported.value), stop))
+                let failure = classify(&reported.value);
+                let hint = reported.hint();
+                let hinted = hint.map(|hint| failure.with_retry_after(hint));
+                (hinted.unwrap_or(failure), Some(reported))
             }
-            None => Err((
-                None,
-                self.stopped_by(&Failure::timeout(), Reports::at(clock)),
-            )),
-        }
-    }
-
-    /// Records a failure of the attempt under way. Returns the stop, unless another attempt follows.
-    fn stopped_by(&mut self, failure: &Failure, reports: Reports<'_>) -> Option<Stop> {
-        match self.failed(failure, reports) {
+            None => (Failure::timeout(), None),
+        };
+        let reports = reported.as_ref().map(|reported| reported.reports(clock));
+        let reports = reports.unwrap_or_else(|| Reports::at(clock));
+        let stop = match self.failed(&failure, reports) {
             Ok(Verdict::Stop(stop)) => Some(stop),
             Ok(Verdict::Again(_)) | Err(_) => None,
-        }
+        };
+        Err((reported.map(Reported::into_inner), stop))
     }
 }

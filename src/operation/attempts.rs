@@ -191,7 +191,7 @@ impl<S: RetryStrategy> Attempts<S> {
             if let Some(reason) = self.out_of_time(now, Duration::ZERO) {
                 return self.stop(reason, clock);
             }
-            if !self.waits_out() {
+            if !self.open.waits_out() {
                 let left = by.saturating_since(now);
                 request = request.within(left.saturating_sub(Duration::from_nanos(1)));
             }
@@ -215,7 +215,10 @@ impl<S: RetryStrategy> Attempts<S> {
             NotAdmitted::Wait { wait, look_in } => {
                 let now = clock.now();
                 // Of a strategy that does not ask how long a request may wait.
-                if let Some(reason) = self.out_of_time(now, wait).filter(|_| !self.waits_out()) {
+                if let Some(reason) = self
+                    .out_of_time(now, wait)
+                    .filter(|_| !self.open.waits_out())
+                {
                     let background = self.bounds.class.is_background();
                     self.open.tell(
                         &self.open.who(),
@@ -235,7 +238,6 @@ impl<S: RetryStrategy> Attempts<S> {
             }
             NotAdmitted::Stalled { span } => self.stop(StopReason::Stalled { span }, clock),
             NotAdmitted::Weight(error) => self.stop(StopReason::Weight(error), clock),
-            NotAdmitted::Set(error) => self.stop(StopReason::Set(error), clock),
         }
     }
 
@@ -248,8 +250,7 @@ impl<S: RetryStrategy> Attempts<S> {
             spent.sends();
         }
         if let Some(token) = &mut self.open.token {
-            token.sent(permit);
-            token.sent_by_set(granted);
+            token.sent_by(permit, granted);
         }
         Attempt {
             number: self.count,
@@ -261,7 +262,7 @@ impl<S: RetryStrategy> Attempts<S> {
 
     /// Marks the backoff as slept. Use it if your sleep uses another clock.
     pub fn slept(&mut self) {
-        if self.is_backing_off() {
+        if let Step::Backoff(_) = self.step {
             self.step = Step::Turn;
         }
     }
@@ -398,11 +399,6 @@ impl<S: RetryStrategy> Attempts<S> {
         self.is_sending().then_some(()).ok_or(NotSending)
     }
 
-    /// Returns `true` during a backoff.
-    pub(super) const fn is_backing_off(&self) -> bool {
-        matches!(self.step, Step::Backoff(_))
-    }
-
     /// Returns `true` if an attempt is under way.
     #[must_use]
     pub const fn is_sending(&self) -> bool {
@@ -424,12 +420,6 @@ impl<S: RetryStrategy> Attempts<S> {
     #[must_use]
     pub const fn count(&self) -> u32 {
         self.count
-    }
-
-    /// Returns `true` if the operation waits in line until its deadline.
-    fn waits_out(&self) -> bool {
-        let token = self.open.token.as_ref();
-        token.is_some_and(RetryToken::waits_out)
     }
 
     /// Returns why nothing may begin after `wait`, if that is so.

@@ -3,7 +3,7 @@
 use core::{task::Waker, time::Duration};
 use std::thread;
 
-use super::{Answers, Attempt, Attempts, RunError, Stop, builder::Operation, within};
+use super::{Answers, Attempt, Attempts, Next, RunError, Stop, builder::Operation, within};
 use crate::{
     Clock, Failure, RetryInfo, RetryStrategy,
     wait::{DefaultSleep, interrupt, thread_waker},
@@ -113,15 +113,14 @@ impl<S: RetryStrategy> Attempts<S> {
             if interrupt::is_interrupted() {
                 return Err(self.interrupted(clock));
             }
-            let rest = match self.next(clock, waker.as_ref()).ended() {
-                Ok(ended) => return ended,
-                Err(rest) => rest.span(),
-            };
-            if self.is_backing_off() {
-                pause.sleep(rest);
-                self.slept();
-            } else {
-                pause.rest_in_line(rest, &mut waker);
+            match self.next(clock, waker.as_ref()) {
+                Next::Send(attempt) => return Ok(attempt),
+                Next::Stop(stop) => return Err(stop),
+                Next::Sleep(rest) => {
+                    pause.sleep(rest.span());
+                    self.slept();
+                }
+                Next::InLine(rest) => pause.rest_in_line(rest.span(), &mut waker),
             }
         }
     }

@@ -90,7 +90,7 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
 
     /// Sets how many tokens of each send rate every attempt takes, for a strategy with several
     /// ([`StrategyBuilder::also`](crate::config::StrategyBuilder::also)): as many as it has rates,
-    /// or the operation stops with [`StopReason::Set`](crate::operation::StopReason::Set).
+    /// or the operation stops with [`StopReason::Weight`](crate::operation::StopReason::Weight).
     ///
     /// # Examples
     ///
@@ -107,7 +107,7 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
     ///
     /// let wrong = strategy.operation().weights([1, 2, 3]).run(|_| Ok::<_, Failure>(()));
     /// let error = SetError::Weights { given: 3, rates: 2 };
-    /// assert_eq!(wrong.unwrap_err().why(), StopReason::Set(error));
+    /// assert_eq!(wrong.unwrap_err().why(), StopReason::Weight(error));
     /// # Ok::<(), paceline::config::SettingsError>(())
     /// ```
     pub fn weights(mut self, tokens: impl Into<Weights>) -> Self {

@@ -42,15 +42,3 @@ impl fmt::Display for NotSending {
 }
 
 impl Error for NotSending {}
-
-impl Next {
-    /// Returns how the wait has ended, or for how long it goes on.
-    #[inline]
-    pub(super) fn ended(self) -> Result<Result<Attempt, Stop>, Rest> {
-        match self {
-            Self::Send(attempt) => Ok(Ok(attempt)),
-            Self::Stop(stop) => Ok(Err(stop)),
-            Self::Sleep(rest) | Self::InLine(rest) => Err(rest),
-        }
-    }
-}

@@ -25,6 +25,11 @@ pub(super) struct Open<S: RetryStrategy> {
 }
 
 impl<S: RetryStrategy> Open<S> {
+    /// Returns `true` if the operation waits in line until its deadline.
+    pub(super) fn waits_out(&self) -> bool {
+        self.token.as_ref().is_some_and(RetryToken::waits_out)
+    }
+
     /// Ends an operation that the loop gives up.
     pub(super) fn give_up(&mut self, reports: Reports<'_>) {
         if let Some(token) = &mut self.token {

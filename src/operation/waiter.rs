@@ -5,7 +5,7 @@ use core::{
     task::{Context, Poll, ready},
 };
 
-use super::{Attempt, Attempts, Stop};
+use super::{Attempt, Attempts, Next, Stop};
 use crate::{
     Clock, RetryStrategy,
     wait::{Sleep, waiter::Waiter},
@@ -37,10 +37,12 @@ impl<Z: Sleep> Waiter<Z> {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Attempt, Stop>> {
         loop {
-            match attempts.next(clock, Some(cx.waker())).ended() {
-                Ok(ended) => return Poll::Ready(ended),
-                Err(rest) => ready!(self.poll(&rest, cx)),
-            }
+            let rest = match attempts.next(clock, Some(cx.waker())) {
+                Next::Send(attempt) => return Poll::Ready(Ok(attempt)),
+                Next::Stop(stop) => return Poll::Ready(Err(stop)),
+                Next::Sleep(rest) | Next::InLine(rest) => rest,
+            };
+            ready!(self.poll(&rest, cx));
             attempts.slept();
         }
     }

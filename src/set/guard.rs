@@ -90,13 +90,13 @@ impl<R: Deref<Target = SendRate>, const N: usize> SetGuard<R, N> {
         if let Some(latest) = self.look(now) {
             return Err(latest);
         }
-        let mut permit = SetPermit::at(now);
+        let mut permit = SetPermit::NOTHING;
         for limit in 0..N {
             let Some(place) = &mut self.places[limit] else {
                 continue;
             };
             match place.claim(now) {
-                Ok(claimed) => permit.put(limit, claimed.weight(), claimed.place()),
+                Ok(claimed) => permit.put(limit, claimed),
                 Err(wait) => {
                     for place in self.places.iter_mut().flatten() {
                         place.unclaim();

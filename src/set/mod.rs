@@ -19,10 +19,10 @@ pub use guard::SetReservation;
 pub use permit::{SetPermit, SetSnapshot};
 pub use weights::Weights;
 
-use core::fmt;
 use core::ops::Deref;
+use core::{array, fmt};
 
-use crate::law::{LimitReports, Observed, Recorded};
+use crate::law::{LimitReports, Observed};
 use crate::{
     AcquireError, Background, Class, Outcome, SendPermit, SendRate, Timestamp, WeightError,
 };
@@ -112,28 +112,33 @@ impl<R> SendSet<R> {
     /// # Ok::<(), SetError>(())
     /// ```
     pub fn of(rates: impl IntoIterator<Item = R>) -> Result<Self, SetError> {
-        let mut set = Self {
-            rates: [const { None }; MOST_RATES],
-        };
-        let mut given = 0_usize;
-        for rate in rates {
-            if let Some(room) = set.rates.get_mut(given) {
-                *room = Some(rate);
-            }
-            given = given.saturating_add(1);
+        let mut rates = rates.into_iter().fuse();
+        let set = Self::of_first(&mut rates);
+        let held = set.rates.iter().flatten().count();
+        match held.saturating_add(rates.count()) {
+            1..=MOST_RATES => Ok(set),
+            given => Err(SetError::Rates { given }),
         }
-        if (1..=MOST_RATES).contains(&given) {
-            Ok(set)
-        } else {
-            Err(SetError::Rates { given })
+    }
+
+    /// Returns a set of the first eight of `rates`.
+    pub(crate) fn of_first(mut rates: impl Iterator<Item = R>) -> Self {
+        Self {
+            rates: array::from_fn(|_| rates.next()),
         }
+    }
+
+    /// Returns `true` if there is more than one rate.
+    #[cfg(feature = "std")]
+    pub(crate) const fn is_several(&self) -> bool {
+        self.rates[1].is_some()
     }
 }
 
 impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
     /// Returns the rates, by their limits.
     pub fn rates(&self) -> impl Iterator<Item = &SendRate> {
-        self.rates.iter().flatten().map(Deref::deref)
+        self.rates.iter().map_while(Option::as_deref)
     }
 
     /// Returns a set of references to the same rates.
@@ -151,10 +156,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
             let given = weights.len();
             return Err(SetError::Weights { given, rates });
         }
-        let mut all = [0; N];
-        for (weight, given) in all.iter_mut().zip(weights) {
-            *weight = *given;
-        }
+        let all = array::from_fn(|limit| weights.get(limit).copied().unwrap_or(0));
         for (limit, rate) in self.rates().enumerate() {
             let is_same = |earlier: &SendRate| core::ptr::eq(earlier, rate);
             if let Some(first) = self.rates().take(limit).position(is_same) {
@@ -181,13 +183,13 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         all.filter_map(|(limit, (rate, weight))| (*weight > 0).then_some((limit, rate, *weight)))
     }
 
-    /// Returns each limit that `permit` has tokens of, with its rate.
+    /// Returns each limit of which there is a permit in `permits`, with its rate.
     fn permitted<'a>(
         &'a self,
-        permit: &'a SetPermit<N>,
+        permits: impl Fn(usize) -> Option<SendPermit> + 'a,
     ) -> impl Iterator<Item = (usize, &'a SendRate, SendPermit)> {
         let all = self.rates().enumerate();
-        all.filter_map(|(limit, rate)| Some((limit, rate, permit.get(limit)?)))
+        all.filter_map(move |(limit, rate)| Some((limit, rate, permits(limit)?)))
     }
 
     /// Takes the weight of each limit now, or takes nothing.
@@ -215,14 +217,14 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         if class.is_background() || listens() {
             self.check(now, weights, class)?;
         }
-        let mut permit = SetPermit::at(now);
+        let mut permit = SetPermit::NOTHING;
         // By numbers, so that a set of two is two takes in a row.
         for limit in 0..N {
             let (Some(rate), weight @ 1..) = (&self.rates[limit], weights[limit]) else {
                 continue;
             };
-            match rate.ask(now, weight, class).take() {
-                Ok(order) => permit.put(limit, weight, order),
+            match rate.ask(now, weight, class).permit() {
+                Ok(taken) => permit.put(limit, taken),
                 Err(why) => return Err(self.refused(now, weights, class, &permit, limit, why)),
             }
         }
@@ -255,7 +257,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         limit: usize,
         why: AcquireError,
     ) -> SetError {
-        for (_, rate, taken) in self.permitted(permit) {
+        for (_, rate, taken) in self.permitted(|limit| permit.get(limit)) {
             rate.ask(now, taken.weight(), class).take_back(taken);
         }
         self.refusal(now, weights, class, limit, why)
@@ -354,32 +356,49 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
     ///
     /// Call it once for every response, after [`observe`](Self::observe).
     pub fn record(&self, now: Timestamp, permit: &SetPermit<N>, outcome: Outcome) {
-        self.record_each(now, permit, outcome, |_, _| {});
+        self.record_each(
+            now,
+            |limit| permit.get(limit),
+            outcome,
+            |rate, taken, outcome| {
+                let _recorded = rate.record(now, taken, outcome);
+            },
+        );
     }
 
-    /// As [`record`](Self::record), and says what each rate made of it.
+    /// Hands each rate of the request to `record`, with its permit and its part of the outcome.
     pub(crate) fn record_each(
         &self,
         now: Timestamp,
-        permit: &SetPermit<N>,
+        permits: impl Fn(usize) -> Option<SendPermit>,
         outcome: Outcome,
-        mut recorded: impl FnMut(&SendRate, Recorded),
+        mut record: impl FnMut(&SendRate, SendPermit, Outcome),
     ) {
-        let share = |(_, rate, taken): (usize, &SendRate, SendPermit)| rate.share_left(now, taken);
-        let least = if outcome.is_throttled() {
-            self.permitted(permit).filter_map(share).min()
+        let blamed = if outcome.is_throttled() {
+            self.blamed(now, &permits)
         } else {
-            None
+            [true; N]
         };
-        for this in self.permitted(permit) {
-            let is_blamed = match (least, least.and_then(|_| share(this))) {
-                (Some(0), share) => share == Some(0),
-                (Some(least), Some(share)) => share == least,
-                _ => true,
-            };
-            let (_, rate, taken) = this;
-            recorded(rate, record(rate, now, taken, outcome, is_blamed));
+        for (limit, rate, taken) in self.permitted(permits) {
+            record(rate, taken, part_of(outcome, blamed[limit]));
         }
+    }
+
+    /// Returns which limits explain a throttle.
+    // Out of the way of a response that is no throttle.
+    #[cold]
+    fn blamed(&self, now: Timestamp, permits: &impl Fn(usize) -> Option<SendPermit>) -> [bool; N] {
+        // Asked once: another response may change a share meanwhile, and some limit is to blame.
+        let mut shares = [None; N];
+        for (limit, rate, taken) in self.permitted(permits) {
+            shares[limit] = rate.share_left(now, taken);
+        }
+        let least = shares.iter().flatten().min().copied();
+        shares.map(|share| match (least, share) {
+            (Some(0), share) => share == Some(0),
+            (Some(least), Some(share)) => share == least,
+            _ => true,
+        })
     }
 
     /// Records the outcome of a request of which the service says which `limits` throttled it.
@@ -392,8 +411,9 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         outcome: Outcome,
         limits: &[usize],
     ) {
-        for (limit, rate, taken) in self.permitted(permit) {
-            let _recorded = record(rate, now, taken, outcome, limits.contains(&limit));
+        for (limit, rate, taken) in self.permitted(|limit| permit.get(limit)) {
+            let outcome = part_of(outcome, limits.contains(&limit));
+            let _recorded = rate.record(now, taken, outcome);
         }
     }
 
@@ -410,9 +430,14 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         reports: &LimitReports,
     ) -> Observed {
         let mut most = Observed::Nothing;
-        self.observe_each(now, permit, reports, |_, observed| {
-            most = most.max(observed);
-        });
+        self.observe_each(
+            now,
+            |limit| permit.get(limit),
+            reports,
+            |_, observed| {
+                most = most.max(observed);
+            },
+        );
         most
     }
 
@@ -420,11 +445,11 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
     pub(crate) fn observe_each(
         &self,
         now: Timestamp,
-        permit: &SetPermit<N>,
+        permits: impl Fn(usize) -> Option<SendPermit>,
         reports: &LimitReports,
         mut observed: impl FnMut(&SendRate, Observed),
     ) {
-        for (_, rate, taken) in self.permitted(permit) {
+        for (_, rate, taken) in self.permitted(permits) {
             observed(rate, rate.observe(now, taken, reports));
         }
     }
@@ -442,9 +467,12 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         permit: SetPermit<N>,
         costs: &[u32],
     ) -> Result<(), SetError> {
-        self.check_costs(costs)?;
+        let (given, rates) = (costs.len(), self.rates().count());
+        if given != rates {
+            return Err(SetError::Weights { given, rates });
+        }
         let mut settled = Ok(());
-        for (limit, rate, taken) in self.permitted(&permit) {
+        for (limit, rate, taken) in self.permitted(|limit| permit.get(limit)) {
             let cost = costs.get(limit).copied().unwrap_or(taken.weight());
             if let Err(error) = rate.settle(now, taken, cost) {
                 settled = Err(SetError::Limit {
@@ -456,16 +484,6 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         settled
     }
 
-    /// Checks that there is a cost for each rate.
-    pub(crate) fn check_costs(&self, costs: &[u32]) -> Result<(), SetError> {
-        let (given, rates) = (costs.len(), self.rates().count());
-        if given == rates {
-            Ok(())
-        } else {
-            Err(SetError::Weights { given, rates })
-        }
-    }
-
     /// Returns the state of each rate, and which limit would hold back a request of `weights`. It
     /// changes nothing.
     ///
@@ -475,10 +493,8 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
     /// are 0.
     pub fn snapshot(&self, now: Timestamp, weights: &[u32]) -> Result<SetSnapshot<N>, SetError> {
         let weights = self.checked(weights)?;
-        let mut rates = [None; N];
-        for (shown, rate) in rates.iter_mut().zip(self.rates()) {
-            *shown = Some(rate.snapshot(now));
-        }
+        let rates = self.rates.each_ref();
+        let rates = rates.map(|rate| Some(rate.as_deref()?.snapshot(now)));
         let binding = self.binding(now, &weights, Class::Foreground);
         Ok(SetSnapshot { rates, binding })
     }
@@ -513,19 +529,13 @@ impl<'a, R: Deref<Target = SendRate>, const N: usize> Background<'a, SendSet<R, 
     }
 }
 
-fn record(
-    rate: &SendRate,
-    now: Timestamp,
-    taken: SendPermit,
-    outcome: Outcome,
-    is_blamed: bool,
-) -> Recorded {
-    let outcome = if is_blamed || !outcome.is_throttled() {
+/// Returns the outcome of a request for one of its limits: a throttle counts where it is blamed.
+const fn part_of(outcome: Outcome, is_blamed: bool) -> Outcome {
+    if is_blamed || !outcome.is_throttled() {
         outcome
     } else {
         Outcome::NotThrottled
-    };
-    rate.record(now, taken, outcome)
+    }
 }
 
 /// The laws of the rates, in one line.

@@ -1,12 +1,15 @@
 //! What a set lets go, and what it looks like.
 
+#[cfg(feature = "std")]
+use core::array;
 use core::fmt;
 
 use super::Binding;
 #[cfg(feature = "std")]
 use super::Weights;
+#[cfg(feature = "std")]
 use crate::permit::Order;
-use crate::{SendPermit, SendRateSnapshot, Timestamp};
+use crate::{SendPermit, SendRateSnapshot};
 
 /// A request that a [`SendSet`](crate::SendSet) let go: a permit of each limit that it has a weight
 /// in.
@@ -15,58 +18,58 @@ use crate::{SendPermit, SendRateSnapshot, Timestamp};
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[must_use = "a request that was let go should be recorded once it is answered"]
 pub struct SetPermit<const N: usize> {
-    sent_at: Timestamp,
-    /// The tokens that it took of each limit, and the bits of their orders.
-    taken: [(u32, u32); N],
+    taken: [Option<SendPermit>; N],
 }
 
 impl<const N: usize> SetPermit<N> {
-    /// Returns the permit of a request at `now`, before it has taken anything.
-    pub(super) const fn at(now: Timestamp) -> Self {
-        Self {
-            sent_at: now,
-            taken: [(0, 0); N],
-        }
-    }
+    /// The permit of a request that has taken nothing yet.
+    pub(super) const NOTHING: Self = Self { taken: [None; N] };
 
     /// Returns the permit of a request that took of the first limit alone.
     #[cfg(feature = "std")]
     pub(crate) const fn of_first(permit: SendPermit) -> Self {
-        let mut this = Self::at(permit.time());
-        this.put(0, permit.weight(), permit.place());
+        let mut this = Self::NOTHING;
+        this.put(0, permit);
         this
     }
 
+    /// Returns the permit of a request that has `permits`, by their limits.
+    #[cfg(feature = "std")]
+    pub(crate) fn of(permits: impl Fn(usize) -> Option<SendPermit>) -> Self {
+        Self {
+            taken: array::from_fn(permits),
+        }
+    }
+
     #[inline]
-    pub(super) const fn put(&mut self, limit: usize, weight: u32, order: Order) {
-        self.taken[limit] = (weight, order.to_bits());
+    pub(super) const fn put(&mut self, limit: usize, permit: SendPermit) {
+        self.taken[limit] = Some(permit);
     }
 
     /// Returns the permit of `limit`, `None` if the request took nothing of it.
     #[must_use]
     pub fn get(&self, limit: usize) -> Option<SendPermit> {
-        let (weight, order) = *self.taken.get(limit)?;
-        (weight > 0).then(|| SendPermit::with_order(self.sent_at, weight, Order::from_bits(order)))
+        *self.taken.get(limit)?
     }
 
     /// Returns the permit of the first limit that the request took tokens of.
     #[cfg(feature = "std")]
     pub(crate) fn first(&self) -> Option<SendPermit> {
-        (0..N).find_map(|limit| self.get(limit))
+        self.taken.iter().flatten().next().copied()
     }
 
     /// Returns the permit of a request that took `weights` behind the one of `first`, which it has
     /// of the first limit.
     #[cfg(feature = "std")]
     pub(crate) fn behind(first: SendPermit, weights: &Weights) -> Self {
-        let mut this = Self::at(first.time());
-        for (limit, weight) in weights.as_slice().iter().enumerate() {
+        let mut this = Self::NOTHING;
+        for (limit, (taken, weight)) in this.taken.iter_mut().zip(weights.as_slice()).enumerate() {
             let order = if limit == 0 {
                 first.place()
             } else {
                 Order::NONE
             };
-            this.put(limit, *weight, order);
+            *taken = (*weight > 0).then(|| SendPermit::with_order(first.time(), *weight, order));
         }
         this
     }
@@ -74,10 +77,7 @@ impl<const N: usize> SetPermit<N> {
     /// Returns the tokens that it took of each of the first `limits`.
     #[cfg(feature = "std")]
     pub(crate) fn weights(&self, limits: usize) -> Weights {
-        let mut all = [0; N];
-        for (weight, (taken, _)) in all.iter_mut().zip(self.taken) {
-            *weight = taken;
-        }
+        let all = self.taken.map(weight);
         Weights::first(all.get(..limits).unwrap_or(&all))
     }
 
@@ -85,30 +85,32 @@ impl<const N: usize> SetPermit<N> {
     #[cfg(feature = "std")]
     pub(crate) fn owes(&self, weights: &[u32; N]) -> bool {
         let all = self.taken.iter().zip(weights);
-        all.into_iter().any(|((taken, _), weight)| taken < weight)
+        all.into_iter().any(|(taken, owed)| weight(*taken) < *owed)
     }
 
     /// Returns the permit of the same request with its true `costs`, one for each limit in order,
     /// for [`SendSet::record`](crate::SendSet::record): the rates are then measured in true costs.
     /// See [`SendPermit::costing`].
     pub fn costing(mut self, costs: &[u32]) -> Self {
-        for (limit, cost) in costs.iter().enumerate() {
-            if let Some(permit) = self.get(limit) {
-                let permit = permit.costing(*cost);
-                self.put(limit, permit.weight(), permit.place());
-            }
+        for (taken, cost) in self.taken.iter_mut().zip(costs) {
+            *taken = taken.map(|permit| permit.costing(*cost));
         }
         self
     }
+}
+
+/// Returns the tokens that were taken of a limit.
+fn weight(taken: Option<SendPermit>) -> u32 {
+    taken.map_or(0, SendPermit::weight)
 }
 
 /// The weights, in one line.
 impl<const N: usize> fmt::Debug for SetPermit<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SetPermit(")?;
-        for (limit, (weight, _)) in self.taken.iter().enumerate() {
+        for (limit, taken) in self.taken.iter().enumerate() {
             let comma = if limit == 0 { "" } else { ", " };
-            write!(f, "{comma}{limit}: {weight}")?;
+            write!(f, "{comma}{limit}: {}", weight(*taken))?;
         }
         f.write_str(")")
     }

@@ -1,6 +1,6 @@
 //! The weights of a request, by value.
 
-use core::fmt;
+use core::{array, fmt};
 
 use super::{MOST_RATES, SetError};
 
@@ -36,12 +36,8 @@ impl Weights {
     }
 
     pub(super) fn first(given: &[u32]) -> Self {
-        let mut all = [0; MOST_RATES];
-        for (weight, given) in all.iter_mut().zip(given) {
-            *weight = *given;
-        }
         Self {
-            all,
+            all: array::from_fn(|limit| given.get(limit).copied().unwrap_or(0)),
             len: given.len(),
             up_to_capacity: false,
         }

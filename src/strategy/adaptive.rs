@@ -1,7 +1,7 @@
 //! Adaptive mode: standard mode, and a send rate that follows the service's throttling.
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
-use core::{fmt, time::Duration};
+use core::{array, fmt, iter, time::Duration};
 
 use super::{
     builder::StrategyBuilder,
@@ -79,13 +79,13 @@ const LONG_WAIT: Duration = Duration::from_secs(1);
 /// ```
 pub struct Adaptive {
     pub(super) engine: Engine<Pace>,
-    /// Shared with the places in its line.
+    /// The first send rate, shared with the places in its line.
     rate: Arc<SendRate>,
     /// Whether a request that nothing limits needs no clock and leaves no more than a count: one
     /// send rate, no exact timing, not in bulk, no hook.
     is_plain: bool,
-    /// That one and the further ones, if there are any.
-    set: Option<Box<SendSet<Arc<SendRate>>>>,
+    /// All send rates.
+    set: SendSet<Arc<SendRate>>,
     /// In bulk only.
     drought: Option<Box<Drought>>,
 }
@@ -233,15 +233,10 @@ impl Adaptive {
         let also = pace.also.iter();
         let also = also.map(|settings| Arc::new(SendRate::declared(*settings, now)));
         // The builder has seen to it that there are no more than eight.
-        let set = SendSet::of(core::iter::once(Arc::clone(&rate)).chain(also))
-            .ok()
-            .filter(|set| set.rates().count() > 1);
+        let set = SendSet::of_first(iter::once(Arc::clone(&rate)).chain(also));
         Self {
-            is_plain: set.is_none()
-                && !bulk
-                && !engine.common.pace.manner.exact_timing
-                && !engine.is_watched,
-            set: set.map(Box::new),
+            is_plain: !set.is_several() && !bulk && !pace.manner.exact_timing && !engine.is_watched,
+            set,
             engine,
             rate,
             drought,
@@ -298,7 +293,7 @@ impl Adaptive {
     /// ```
     pub fn forget_throttles(&self) {
         let now = self.clock().now();
-        for rate in self.rates() {
+        for rate in self.set.rates() {
             rate.forget_throttles(now);
         }
         self.engine.counts.note(Condition::Unheard, false);
@@ -315,12 +310,6 @@ impl Adaptive {
     #[must_use]
     pub fn law(&self) -> ControlLaw {
         self.rate.law()
-    }
-
-    /// Returns all send rates.
-    fn rates(&self) -> impl Iterator<Item = &SendRate> {
-        let further = self.set.iter().flat_map(|set| set.rates().skip(1));
-        core::iter::once(&*self.rate).chain(further)
     }
 
     fn bulk_limits(&self) -> Option<(&Drought, u64)> {
@@ -399,14 +388,11 @@ impl RetryStrategy for Adaptive {
 
     fn snapshot(&self) -> StrategySnapshot {
         let now = self.clock().now();
-        let mut further_rates = [None; MOST_RATES - 1];
-        for (shown, rate) in further_rates.iter_mut().zip(self.rates().skip(1)) {
-            *shown = Some(rate.snapshot(now));
-        }
+        let mut further = self.set.rates().skip(1);
         StrategySnapshot {
             law: Some(self.law()),
             rate: Some(self.rate.snapshot(now)),
-            further_rates,
+            further_rates: array::from_fn(|_| Some(further.next()?.snapshot(now))),
             ..self.engine.snapshot()
         }
     }
@@ -423,20 +409,16 @@ impl RetryStrategy for Adaptive {
         if token.strategy() != self.engine.id() {
             return None;
         }
-        let (set, permit) = if let Some((set, permit)) = self.several(token) {
-            (set.clone(), permit)
-        } else {
-            let set = SendSet::of([Arc::clone(&self.rate)]).ok()?;
-            (set, SetPermit::of_first(token.send_permit()?))
-        };
-        let clock = Arc::clone(&self.engine.common.clock);
+        let sent_at = token.send_permit()?.time();
+        let permit: SetPermit<MOST_RATES> = SetPermit::of(self.taken(token, sent_at));
+        let (set, clock) = (self.set.clone(), Arc::clone(&self.engine.common.clock));
         let estimate = permit.weights(set.rates().count());
         let settle = move |costs: &[u32]| set.settle(clock.now(), permit, costs);
         Some(AttemptCharge::new(estimate, settle))
     }
 
     fn obeys_limits(&self) -> bool {
-        self.rate.law() == ControlLaw::Declared || self.set.is_some()
+        self.rate.law() == ControlLaw::Declared || self.set.is_several()
     }
 
     #[inline]
@@ -455,7 +437,7 @@ impl RetryStrategy for Adaptive {
 
     fn is_idle(&self) -> bool {
         let now = self.clock().now();
-        self.engine.is_idle() && self.rates().all(|rate| rate.is_idle(now))
+        self.engine.is_idle() && self.set.rates().all(|rate| rate.is_idle(now))
     }
 }
 

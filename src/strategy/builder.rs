@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::{fmt, marker::PhantomData, num::NonZeroU32, time::Duration};
 
 use super::{
-    choices::Choices,
+    choices::{Choices, choose},
     costs::RetryCosts,
     event::{Event, Hook},
     settings::{MaybePolicy, RetryGeneration},
@@ -113,21 +113,122 @@ impl<M> StrategyBuilder<M> {
         self
     }
 
-    /// Follows the rules of `generation`.
-    pub fn generation(mut self, generation: RetryGeneration) -> Self {
-        self.choices.generation = Some(generation);
-        self
+    choose! {
+        choices:
+        /// Follows the rules of `generation`.
+        generation(generation: RetryGeneration);
+
+        /// Sends an operation at most `sends` times, the first time included. 0 is an error at `build`.
+        max_attempts(sends: u32);
+
+        /// Gives the strategy its own quota of `tokens`. 0 refuses every retry.
+        quota_capacity(tokens: u32);
+
+        /// Pays from `quota`, which other strategies may pay from as well.
+        quota(quota: Arc<RetryQuota>);
+
+        /// Replaces what retries cost.
+        costs(costs: RetryCosts);
+
+        /// Replaces what a success without a retry puts into the quota, one token.
+        success_credit(tokens: u32);
+
+        /// Reads the time from `clock` in place of [`MonotonicClock`](crate::MonotonicClock).
+        ///
+        /// It times the sends of `Adaptive` and the [deadlines](crate::Operation::deadline) of
+        /// operations.
+        clock(clock: Arc<dyn Clock>);
+
+        /// Caps the built-in backoff before jitter, and in generation 2.0 the service's hints.
+        max_backoff(span: Duration);
+
+        /// Replaces the first backoff before jitter, after failures other than throttling.
+        ///
+        /// In generation 2.0, which has one base for all failures, after throttling as well.
+        base_delay(span: Duration);
+
+        /// Replaces the first backoff before jitter after throttling.
+        throttling_base_delay(span: Duration);
+
+        /// Lets no built-in backoff after throttling be shorter, though jitter would have it. Zero by
+        /// default.
+        ///
+        /// Full jitter draws delays near zero now and then.
+        /// [`with_throttling_floor`](crate::backoff::ExponentialBackoff::with_throttling_floor)
+        /// says how the rest spreads.
+        throttling_floor(span: Duration);
+
+        /// Replaces the kind of jitter of the built-in backoff, which is [`Jitter::Full`].
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use std::{sync::Arc, time::Duration};
+        /// use paceline::{Standard, backoff::{BackoffStrategy, Jitter}, config::SettingsError};
+        ///
+        /// let strategy = Standard::builder().jitter(Jitter::Equal).build()?;
+        /// let least = strategy.settings().backoff.delay(1, false, 0);
+        /// assert_eq!(least, Duration::from_millis(25));
+        ///
+        /// let above = Standard::builder().throttling_floor(Duration::from_secs(21)).build();
+        /// assert_eq!(above.unwrap_err(), SettingsError::FloorAboveMaxBackoff);
+        /// # Ok::<(), SettingsError>(())
+        /// ```
+        jitter(jitter: Jitter);
+
+        /// Uses `backoff` in place of [`ExponentialBackoff`](crate::backoff::ExponentialBackoff).
+        backoff(backoff: Arc<dyn BackoffStrategy>);
+
+        /// Sets how failures are handled that may or may not be safe to retry.
+        maybe_policy(policy: MaybePolicy);
+
+        /// Asks the caller to sleep the backoff when nothing but the quota refuses.
+        ///
+        /// For operations that hold the request open until there is something to answer, because their
+        /// callers ask again at once. The SDKs have it for SQS `ReceiveMessage`, SFN
+        /// `GetActivityTask`, SWF `PollForActivityTask` and `PollForDecisionTask`, and botocore
+        /// since 1.44 for Kinesis `ReceiveQueueRecords` and `ReceiveDeadLetterQueueRecords`. A rule
+        /// of generation 2.1; set in 2.0 it does the same.
+        long_polling(yes: bool);
+
+        /// Gives each operation `span`, unless it says otherwise by
+        /// [`Operation::deadline`](crate::Operation::deadline). No limit by default; a day in
+        /// [`bulk`](Self::bulk).
+        deadline(span: Duration);
+
+        /// Lets an operation wait in line until its deadline where its turn would come later at the rate
+        /// of the moment: the rate may rise. By default such an operation is refused at once.
+        ///
+        /// A caller that asks again at once then asks at the pace of its deadlines. A backoff that does
+        /// not fit ends the operation at once all the same.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use std::time::{Duration, Instant};
+        /// use paceline::{Adaptive, Failure, RetryStrategyExt, law::PacedSettings, operation::StopReason};
+        ///
+        /// let strategy = Adaptive::builder()
+        ///     .paced(PacedSettings::fixed(1, Duration::from_secs(60))?)
+        ///     .deadline(Duration::from_millis(20))
+        ///     .wait_out_deadlines(true)
+        ///     .build()?;
+        /// strategy.run(|_| Ok::<_, Failure>(())).unwrap(); // takes the one token
+        /// let begun = Instant::now();
+        /// let stopped = strategy.run(|_| Ok::<_, Failure>(())).unwrap_err();
+        /// assert!(matches!(stopped.why(), StopReason::OutOfTime { .. }));
+        /// assert!(begun.elapsed() >= Duration::from_millis(20));
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
+        wait_out_deadlines(yes: bool);
+
+        /// Draws jitter from `random` in place of the random numbers of the thread.
+        random(random: Arc<dyn Random>);
     }
 
     /// As [`generation`](Self::generation), unless that was or will be called.
     pub(crate) fn generation_unless_set(mut self, generation: RetryGeneration) -> Self {
         self.choices.generation.get_or_insert(generation);
-        self
-    }
-
-    /// Sends an operation at most `sends` times, the first time included. 0 is an error at `build`.
-    pub fn max_attempts(mut self, sends: u32) -> Self {
-        self.choices.max_attempts = Some(sends);
         self
     }
 
@@ -137,163 +238,11 @@ impl<M> StrategyBuilder<M> {
         self
     }
 
-    /// Gives the strategy its own quota of `tokens`. 0 refuses every retry.
-    pub fn quota_capacity(mut self, tokens: u32) -> Self {
-        self.choices.quota_capacity = Some(tokens);
-        self
-    }
-
-    /// Pays from `quota`, which other strategies may pay from as well.
-    pub fn quota(mut self, quota: Arc<RetryQuota>) -> Self {
-        self.choices.quota = Some(quota);
-        self
-    }
-
-    /// Replaces what retries cost.
-    pub fn costs(mut self, costs: RetryCosts) -> Self {
-        self.choices.costs = Some(costs);
-        self
-    }
-
-    /// Replaces what a success without a retry puts into the quota, one token.
-    pub fn success_credit(mut self, tokens: u32) -> Self {
-        self.choices.success_credit = Some(tokens);
-        self
-    }
-
-    /// Reads the time from `clock` in place of [`MonotonicClock`](crate::MonotonicClock).
-    ///
-    /// It times the sends of `Adaptive` and the [deadlines](crate::Operation::deadline) of
-    /// operations.
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.choices.clock = Some(clock);
-        self
-    }
-
-    /// Caps the built-in backoff before jitter, and in generation 2.0 the service's hints.
-    pub fn max_backoff(mut self, span: Duration) -> Self {
-        self.choices.max_backoff = Some(span);
-        self
-    }
-
-    /// Replaces the first backoff before jitter, after failures other than throttling.
-    ///
-    /// In generation 2.0, which has one base for all failures, after throttling as well.
-    pub fn base_delay(mut self, span: Duration) -> Self {
-        self.choices.base_delay = Some(span);
-        self
-    }
-
-    /// Replaces the first backoff before jitter after throttling.
-    pub fn throttling_base_delay(mut self, span: Duration) -> Self {
-        self.choices.throttling_base_delay = Some(span);
-        self
-    }
-
-    /// Lets no built-in backoff after throttling be shorter, though jitter would have it. Zero by
-    /// default.
-    ///
-    /// Full jitter draws delays near zero now and then.
-    /// [`with_throttling_floor`](crate::backoff::ExponentialBackoff::with_throttling_floor)
-    /// says how the rest spreads.
-    pub fn throttling_floor(mut self, span: Duration) -> Self {
-        self.choices.throttling_floor = Some(span);
-        self
-    }
-
-    /// Replaces the kind of jitter of the built-in backoff, which is [`Jitter::Full`].
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::{sync::Arc, time::Duration};
-    /// use paceline::{Standard, backoff::{BackoffStrategy, Jitter}, config::SettingsError};
-    ///
-    /// let strategy = Standard::builder().jitter(Jitter::Equal).build()?;
-    /// let least = strategy.settings().backoff.delay(1, false, 0);
-    /// assert_eq!(least, Duration::from_millis(25));
-    ///
-    /// let above = Standard::builder().throttling_floor(Duration::from_secs(21)).build();
-    /// assert_eq!(above.unwrap_err(), SettingsError::FloorAboveMaxBackoff);
-    /// # Ok::<(), SettingsError>(())
-    /// ```
-    pub fn jitter(mut self, jitter: Jitter) -> Self {
-        self.choices.jitter = Some(jitter);
-        self
-    }
-
-    /// Uses `backoff` in place of [`ExponentialBackoff`](crate::backoff::ExponentialBackoff).
-    pub fn backoff(mut self, backoff: Arc<dyn BackoffStrategy>) -> Self {
-        self.choices.backoff = Some(backoff);
-        self
-    }
-
-    /// Sets how failures are handled that may or may not be safe to retry.
-    pub fn maybe_policy(mut self, policy: MaybePolicy) -> Self {
-        self.choices.maybe_policy = policy;
-        self
-    }
-
-    /// Asks the caller to sleep the backoff when nothing but the quota refuses.
-    ///
-    /// For operations that hold the request open until there is something to answer, because their
-    /// callers ask again at once. The SDKs have it for SQS `ReceiveMessage`, SFN
-    /// `GetActivityTask`, SWF `PollForActivityTask` and `PollForDecisionTask`, and botocore
-    /// since 1.44 for Kinesis `ReceiveQueueRecords` and `ReceiveDeadLetterQueueRecords`. A rule
-    /// of generation 2.1; set in 2.0 it does the same.
-    pub fn long_polling(mut self, yes: bool) -> Self {
-        self.choices.long_polling = yes;
-        self
-    }
-
     /// Uses the defaults of DynamoDB and its streams: in generation 2.1 four sends and 25 ms.
     ///
     /// Replaces defaults only: what was or will be set stays. Generation 2.0 has no such defaults.
     pub fn dynamodb(mut self) -> Self {
         self.choices.dynamodb = true;
-        self
-    }
-
-    /// Gives each operation `span`, unless it says otherwise by
-    /// [`Operation::deadline`](crate::Operation::deadline). No limit by default; a day in
-    /// [`bulk`](Self::bulk).
-    pub fn deadline(mut self, span: Duration) -> Self {
-        self.choices.deadline = Some(span);
-        self
-    }
-
-    /// Lets an operation wait in line until its deadline where its turn would come later at the rate
-    /// of the moment: the rate may rise. By default such an operation is refused at once.
-    ///
-    /// A caller that asks again at once then asks at the pace of its deadlines. A backoff that does
-    /// not fit ends the operation at once all the same.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::{Duration, Instant};
-    /// use paceline::{Adaptive, Failure, RetryStrategyExt, law::PacedSettings, operation::StopReason};
-    ///
-    /// let strategy = Adaptive::builder()
-    ///     .paced(PacedSettings::fixed(1, Duration::from_secs(60))?)
-    ///     .deadline(Duration::from_millis(20))
-    ///     .wait_out_deadlines(true)
-    ///     .build()?;
-    /// strategy.run(|_| Ok::<_, Failure>(())).unwrap(); // takes the one token
-    /// let begun = Instant::now();
-    /// let stopped = strategy.run(|_| Ok::<_, Failure>(())).unwrap_err();
-    /// assert!(matches!(stopped.why(), StopReason::OutOfTime { .. }));
-    /// assert!(begun.elapsed() >= Duration::from_millis(20));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn wait_out_deadlines(mut self, yes: bool) -> Self {
-        self.choices.wait_out_deadlines = yes;
-        self
-    }
-
-    /// Draws jitter from `random` in place of the random numbers of the thread.
-    pub fn random(mut self, random: Arc<dyn Random>) -> Self {
-        self.choices.random = Some(random);
         self
     }
 }

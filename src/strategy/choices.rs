@@ -82,6 +82,18 @@ pub(super) struct Choices {
     pub(super) wait_out_deadlines: bool,
 }
 
+/// Methods of a builder, each of which makes the choice of its name.
+macro_rules! choose {
+    ($choices:tt: $($(#[$doc:meta])+ $name:ident($value:ident: $kind:ty);)+) => {$(
+        $(#[$doc])+
+        pub fn $name(mut self, $value: $kind) -> Self {
+            self.$choices.$name = $value.into();
+            self
+        }
+    )+};
+}
+pub(super) use choose;
+
 impl Choices {
     /// Shows what was set, by the names of the setters of `builder`. The rest has its default.
     pub(super) fn show(&self, builder: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {

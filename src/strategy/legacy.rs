@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::{fmt, num::NonZeroU32, time::Duration};
 
 use super::{
-    choices::{Choices, MAX_BACKOFF},
+    choices::{Choices, MAX_BACKOFF, choose},
     engine::{out_of_time, permit},
     failure::Failure,
     refusal::{InitialTokenRefused, RetryRefused, StopReason},
@@ -154,63 +154,48 @@ impl RetryStrategy for Legacy {
 pub struct LegacyBuilder(Choices);
 
 impl LegacyBuilder {
-    /// Sends an operation at most `sends` times, the first time included. 0 is an error at `build`.
-    pub fn max_attempts(mut self, sends: u32) -> Self {
-        self.0.max_attempts = Some(sends);
-        self
+    choose! {
+        0:
+        /// Sends an operation at most `sends` times, the first time included. 0 is an error at `build`.
+        max_attempts(sends: u32);
+
+        /// Sets how failures are handled that may or may not be safe to retry.
+        maybe_policy(policy: MaybePolicy);
+
+        /// Uses `backoff` in place of an [`ExponentialBackoff`] of 1 s, capped at 20 s.
+        backoff(backoff: Arc<dyn BackoffStrategy>);
+
+        /// Replaces the kind of jitter of the built-in backoff, which is [`Jitter::Full`].
+        jitter(jitter: Jitter);
+
+        /// Lets no built-in backoff after throttling be shorter, though jitter would have it. Zero by
+        /// default, at most 20 s.
+        ///
+        /// [`ExponentialBackoff::with_throttling_floor`] says how the rest spreads.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use std::time::Duration;
+        /// use paceline::{Legacy, backoff::Jitter, config::SettingsError};
+        ///
+        /// let half = Duration::from_millis(500);
+        /// let strategy = Legacy::builder().jitter(Jitter::Equal).throttling_floor(half).build()?;
+        /// assert_eq!(strategy.backoff().delay(1, true, 0), half);
+        ///
+        /// let wrong = Legacy::builder().throttling_floor(60 * half).build();
+        /// assert_eq!(wrong.unwrap_err(), SettingsError::FloorAboveMaxBackoff);
+        /// # Ok::<(), SettingsError>(())
+        /// ```
+        throttling_floor(span: Duration);
+
+        /// Draws jitter from `random` in place of the random numbers of the thread.
+        random(random: Arc<dyn Random>);
     }
 
     /// As [`max_attempts`](Self::max_attempts), unless that was or will be called.
     pub(crate) fn max_attempts_unless_set(mut self, sends: NonZeroU32) -> Self {
         self.0.max_attempts.get_or_insert(sends.get());
-        self
-    }
-
-    /// Sets how failures are handled that may or may not be safe to retry.
-    pub fn maybe_policy(mut self, policy: MaybePolicy) -> Self {
-        self.0.maybe_policy = policy;
-        self
-    }
-
-    /// Uses `backoff` in place of an [`ExponentialBackoff`] of 1 s, capped at 20 s.
-    pub fn backoff(mut self, backoff: Arc<dyn BackoffStrategy>) -> Self {
-        self.0.backoff = Some(backoff);
-        self
-    }
-
-    /// Replaces the kind of jitter of the built-in backoff, which is [`Jitter::Full`].
-    pub fn jitter(mut self, jitter: Jitter) -> Self {
-        self.0.jitter = Some(jitter);
-        self
-    }
-
-    /// Lets no built-in backoff after throttling be shorter, though jitter would have it. Zero by
-    /// default, at most 20 s.
-    ///
-    /// [`ExponentialBackoff::with_throttling_floor`] says how the rest spreads.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use paceline::{Legacy, backoff::Jitter, config::SettingsError};
-    ///
-    /// let half = Duration::from_millis(500);
-    /// let strategy = Legacy::builder().jitter(Jitter::Equal).throttling_floor(half).build()?;
-    /// assert_eq!(strategy.backoff().delay(1, true, 0), half);
-    ///
-    /// let wrong = Legacy::builder().throttling_floor(60 * half).build();
-    /// assert_eq!(wrong.unwrap_err(), SettingsError::FloorAboveMaxBackoff);
-    /// # Ok::<(), SettingsError>(())
-    /// ```
-    pub fn throttling_floor(mut self, span: Duration) -> Self {
-        self.0.throttling_floor = Some(span);
-        self
-    }
-
-    /// Draws jitter from `random` in place of the random numbers of the thread.
-    pub fn random(mut self, random: Arc<dyn Random>) -> Self {
-        self.0.random = Some(random);
         self
     }
 

@@ -4,9 +4,9 @@ use alloc::boxed::Box;
 use core::{error::Error, fmt, time::Duration};
 
 use super::token::{FOREIGN, ForeignToken, RetryToken, nanos};
+use crate::AcquireError;
 use crate::set::SetError;
 use crate::wait::{LOOK_AGAIN, Rest};
-use crate::{AcquireError, WeightError};
 
 /// Why an attempt may not be sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -32,10 +32,9 @@ pub enum NotAdmitted {
         /// The time since the first throttle after which nothing was delivered.
         span: Duration,
     },
-    /// There is no such weight.
-    Weight(WeightError),
-    /// One of several limits refused, or there is no such request.
-    Set(SetError),
+    /// The strategy cannot send a request of this weight, or of these weights. The only send rate
+    /// of a strategy is limit 0.
+    Weight(SetError),
 }
 
 impl NotAdmitted {
@@ -61,17 +60,14 @@ impl From<SetError> for NotAdmitted {
     fn from(error: SetError) -> Self {
         match error.wait() {
             Some(wait) => Self::Refused { wait },
-            None => Self::Set(error),
+            None => Self::Weight(error),
         }
     }
 }
 
 impl From<AcquireError> for NotAdmitted {
     fn from(error: AcquireError) -> Self {
-        match error {
-            AcquireError::NotInTime { wait } => Self::Refused { wait },
-            AcquireError::Weight(error) => Self::Weight(error),
-        }
+        SetError::Limit { limit: 0, error }.into()
     }
 }
 
@@ -91,7 +87,6 @@ impl fmt::Display for NotAdmitted {
             Self::Refused { wait } => StopReason::SendRefused { wait: *wait }.fmt(f),
             Self::Stalled { span } => StopReason::Stalled { span: *span }.fmt(f),
             Self::Weight(error) => error.fmt(f),
-            Self::Set(error) => error.fmt(f),
         }
     }
 }
@@ -274,10 +269,9 @@ pub enum StopReason {
         /// The time until it would have been let go, at the rate of the moment.
         wait: Duration,
     },
-    /// There is no such weight.
-    Weight(WeightError),
-    /// There is no such request of a strategy with several send rates.
-    Set(SetError),
+    /// The strategy cannot send a request of this weight, or of these weights. The only send rate
+    /// of a strategy is limit 0.
+    Weight(SetError),
     /// The thread was [interrupted](crate::wait::Interrupt).
     Interrupted,
     /// There was no initial token, so there was one attempt.
@@ -317,7 +311,6 @@ impl fmt::Display for StopReason {
             }
             Self::SendRefused { wait } => write!(f, "the send rate asks for a wait of {wait:?}"),
             Self::Weight(error) => error.fmt(f),
-            Self::Set(error) => error.fmt(f),
             Self::Interrupted => f.write_str("interrupted"),
             Self::InitialTokenRefused => InitialTokenRefused.fmt(f),
             Self::ForeignToken => f.write_str(FOREIGN),

@@ -129,11 +129,6 @@ impl<'a> SendRequest<'a> {
         self
     }
 
-    /// Returns how long the attempt may wait by the request and by `longest`.
-    pub(super) fn patience(&self, longest: Option<Duration>) -> Option<Duration> {
-        least(self.patience, longest)
-    }
-
     /// Returns what to wake if the turn comes sooner than it was said to, for gates with a line.
     #[must_use]
     pub const fn to_wake(&self) -> Option<&'a Waker> {

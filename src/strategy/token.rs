@@ -364,18 +364,16 @@ impl RetryToken {
         self.sent = Sent::One(permit);
     }
 
-    /// Remembers what the send in progress was granted by several send rates.
-    pub(crate) fn sent_by_set(&mut self, permit: Option<Box<SetPermit<MOST_RATES>>>) {
-        if permit.is_some() {
-            self.sent = Sent::Set(permit);
-        }
+    /// Remembers what the send in progress was granted: `permit`, or `all` by several send rates.
+    pub(crate) fn sent_by(&mut self, permit: SendPermit, all: Option<Box<SetPermit<MOST_RATES>>>) {
+        self.sent = all.map_or(Sent::One(permit), |all| Sent::Several(Some(all)));
     }
 
-    /// Returns what the send in progress was granted by several send rates.
-    pub(super) fn set_permit(&self) -> Option<SetPermit<MOST_RATES>> {
+    /// Returns what the send in progress was granted by the send rate at this position.
+    pub(super) fn permit_of(&self, limit: usize) -> Option<SendPermit> {
         match &self.sent {
-            Sent::Set(permit) => permit.as_deref().copied(),
-            Sent::One(_) => None,
+            Sent::One(permit) => (limit == 0).then_some(*permit),
+            Sent::Several(permits) => permits.as_deref()?.get(limit),
         }
     }
 
@@ -384,7 +382,7 @@ impl RetryToken {
     pub fn send_permit(&self) -> Option<SendPermit> {
         match &self.sent {
             Sent::One(permit) => Some(*permit),
-            Sent::Set(permit) => permit.as_deref().and_then(SetPermit::first),
+            Sent::Several(permits) => permits.as_deref()?.first(),
         }
     }
 
@@ -392,16 +390,12 @@ impl RetryToken {
     /// or of the only one: 0 if it took none, or is not sent.
     #[must_use]
     pub fn tokens_of(&self, limit: usize) -> u32 {
-        let permit = match &self.sent {
-            Sent::One(permit) => (limit == 0).then_some(*permit),
-            Sent::Set(permit) => permit.as_deref().and_then(|permit| permit.get(limit)),
-        };
-        permit.map_or(0, SendPermit::weight)
+        self.permit_of(limit).map_or(0, SendPermit::weight)
     }
 
     /// Whether its attempt was sent, as far as the token knows.
     pub(super) const fn is_sent(&self) -> bool {
-        !matches!(self.sent, Sent::Set(None))
+        !matches!(self.sent, Sent::Several(None))
     }
 
     /// Returns `true` if the operation waits in line until its deadline.
@@ -466,11 +460,11 @@ impl RetryToken {
 enum Sent {
     One(SendPermit),
     /// By a strategy with several send rates; nothing before the send.
-    Set(Option<Box<SetPermit<MOST_RATES>>>),
+    Several(Option<Box<SetPermit<MOST_RATES>>>),
 }
 
 impl Sent {
-    const NOTHING: Self = Self::Set(None);
+    const NOTHING: Self = Self::Several(None);
 }
 
 const _: () = assert!(size_of::<Sent>() == size_of::<SendPermit>());

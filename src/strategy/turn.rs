@@ -5,20 +5,18 @@ use core::{
     any::Any,
     fmt,
     mem::{self, ManuallyDrop},
+    task::Waker,
     time::Duration,
 };
 
-use super::{refusal::NotAdmitted, request::SendRequest};
+use super::{
+    refusal::NotAdmitted,
+    request::{SendRequest, least},
+};
 use crate::atomic::PlaceGuard;
 use crate::set::{MOST_RATES, SendSet, SetError, SetGuard, SetPermit, Weights};
 use crate::wait::{InLine, Waiting};
 use crate::{AcquireError, Clock, SendPermit, SendRate, Timestamp, WeightError};
-
-/// A place in line that owns what it needs.
-type Place = Waiting<PlaceGuard<Arc<SendRate>>, Arc<dyn Clock>>;
-
-/// A place in each of several lines.
-type Places = Waiting<SetGuard<Arc<SendRate>, MOST_RATES>, Arc<dyn Clock>>;
 
 /// How a strategy lets its attempts wait.
 #[derive(Debug)]
@@ -55,20 +53,87 @@ impl Lines<'_> {
     /// Returns how long an attempt may wait that takes its place now.
     fn patience(&self, request: SendRequest<'_>) -> Option<Duration> {
         let refuses = self.manner.fail_fast.then_some(Duration::ZERO);
-        request.patience(refuses.or(self.manner.max_wait))
+        least(request.patience, refuses.or(self.manner.max_wait))
     }
 }
 
 /// What an attempt holds on its way to being sent.
 enum Holds {
     Nothing,
-    InLine(Place),
-    /// Its places in line, with several send rates.
-    InLines(Box<Places>),
+    InLine(Waiting<Places, Arc<dyn Clock>>),
     /// What it was granted by several send rates.
     Granted(Box<SetPermit<MOST_RATES>>),
     /// It waits at a gate.
     AtGate(Box<AtGate>),
+}
+
+/// The place of an attempt in the line of each of its send rates. The place in a single line needs no
+/// allocation.
+enum Places {
+    One(PlaceGuard<Arc<SendRate>>),
+    Several(Box<SetGuard<Arc<SendRate>, MOST_RATES>>),
+}
+
+impl Places {
+    /// Takes the places of `request`. With several send rates, a weight that a bucket never holds
+    /// becomes what the bucket holds, if the request says so.
+    fn take(
+        lines: Lines<'_>,
+        now: Timestamp,
+        request: SendRequest<'_>,
+        patience: Option<Duration>,
+    ) -> Result<Self, NotAdmitted> {
+        let class = request.class;
+        let Some(set) = lines.set else {
+            let rate = Arc::clone(lines.rate);
+            let place = PlaceGuard::take(rate, now, request.tokens(), class, patience)?;
+            return Ok(Self::One(place));
+        };
+        let mut weights = request.weights_of(set)?;
+        loop {
+            match SetGuard::take(set, now, &weights, class, patience) {
+                Err(SetError::Limit {
+                    limit,
+                    error: AcquireError::Weight(WeightError::AboveCapacity { weight, capacity }),
+                }) if request.is_up_to_capacity() && capacity < weight => {
+                    weights[limit] = capacity.max(1);
+                }
+                taken => return Ok(Self::Several(Box::new(taken?))),
+            }
+        }
+    }
+}
+
+impl InLine for Places {
+    type Permit = SetPermit<MOST_RATES>;
+
+    fn claim_with(&mut self, now: impl FnOnce() -> Timestamp) -> Result<Self::Permit, Duration> {
+        match self {
+            Self::One(place) => place.claim_with(now).map(SetPermit::of_first),
+            Self::Several(places) => InLine::claim_with(&mut **places, now),
+        }
+    }
+
+    fn stand(&mut self, now: Timestamp, wait: Duration, waker: &Waker) -> Option<Duration> {
+        match self {
+            Self::One(place) => place.stand(now, wait, waker),
+            Self::Several(places) => InLine::stand(&mut **places, now, wait, waker),
+        }
+    }
+
+    fn leave(&mut self, now: impl FnOnce() -> Timestamp) {
+        match self {
+            Self::One(place) => place.leave(now),
+            Self::Several(places) => places.leave(now),
+        }
+    }
+
+    fn limit(&self) -> usize {
+        match self {
+            Self::One(_) => 0,
+            Self::Several(places) => places.limit(),
+        }
+    }
 }
 
 /// An attempt that its strategy has let go, and that waits at a gate behind it.
@@ -182,7 +247,7 @@ impl SendTurn {
     /// Returns the limit that it waits for, of several; `None` if that is a gate.
     pub(crate) fn limit(&mut self) -> Option<usize> {
         match &mut *self.holds {
-            Holds::InLines(places) => Some(places.limit()),
+            Holds::InLine(places) => Some(places.limit()),
             Holds::AtGate(_) => None,
             _ => Some(0),
         }
@@ -192,7 +257,7 @@ impl SendTurn {
     #[must_use]
     pub fn is_in_line(&self) -> bool {
         match &*self.holds {
-            Holds::InLine(_) | Holds::InLines(_) => true,
+            Holds::InLine(_) => true,
             Holds::AtGate(gate) => gate.place.is_kept(),
             Holds::Nothing | Holds::Granted(_) => false,
         }
@@ -282,56 +347,30 @@ impl SendTurn {
             ) => {}
             Some(error) => return Err(error.into()),
         }
-        if let Some(set) = lines.set {
-            return self.queue_all(lines, set, request);
-        }
         let time = request.time(lines.clock);
-        let mut place = if let Holds::InLine(place) = self.take() {
-            place
-        } else {
-            let (now, patience) = (time.now(), lines.patience(request));
-            let rate = Arc::clone(lines.rate);
-            let held = PlaceGuard::take(rate, now, request.tokens(), request.class, patience)?;
-            waiting(held, lines, now, patience)
-        };
-        let looked = look(&mut place, time, request);
-        if let Err(NotAdmitted::Wait { .. }) = looked {
-            *self.holds = Holds::InLine(place);
-        }
-        // Else the tokens are taken, so that there is nothing to give back, or it is refused.
-        looked
-    }
-
-    /// Does what [`queue`](Self::queue) does, for several send rates at once.
-    #[inline(never)]
-    fn queue_all(
-        &mut self,
-        lines: Lines<'_>,
-        set: &SendSet<Arc<SendRate>>,
-        request: SendRequest<'_>,
-    ) -> Result<SendPermit, NotAdmitted> {
-        let time = request.time(lines.clock);
-        let mut places = if let Holds::InLines(places) = self.take() {
+        let mut places = if let Holds::InLine(places) = self.take() {
             places
         } else {
             let (now, patience) = (time.now(), lines.patience(request));
-            let held = take_places(set, now, request, patience)?;
-            Box::new(waiting(held, lines, now, patience))
+            let held = Places::take(lines, now, request, patience)?;
+            let deadline = patience.map(|span| now.saturating_add(span));
+            Waiting::new(held, Arc::clone(lines.clock), deadline)
         };
-        match look(&mut places, time, request) {
-            Ok(permit) => {
-                let permit = owing(set, time, request, permit)?;
-                *self.holds = Holds::Granted(Box::new(permit));
-                // One of the weights is not 0.
-                Ok(permit.first().unwrap_or(SendPermit::sent_at(time.now())))
+        let mut permit = match places.look_by(time, request.waker) {
+            Ok(permit) => permit,
+            Err(rest) => {
+                rest.check(places.deadline())?;
+                *self.holds = Holds::InLine(places);
+                return Err(rest.into());
             }
-            Err(why) => {
-                if let NotAdmitted::Wait { .. } = why {
-                    *self.holds = Holds::InLines(places);
-                }
-                Err(why)
-            }
+        };
+        if let Some(set) = lines.set {
+            permit = owing(set, time, request, permit)?;
+            *self.holds = Holds::Granted(Box::new(permit));
         }
+        // One of the weights is not 0.
+        let first = permit.first();
+        Ok(first.unwrap_or_else(|| SendPermit::sent_at(time.now())))
     }
 
     /// Asks `inside` until it lets the attempt go, and from then on only `gate`. For strategies
@@ -394,52 +433,6 @@ impl SendTurn {
     pub fn note(&mut self, permit: SendPermit, weights: &Weights) {
         if let Holds::Nothing = &*self.holds {
             *self.holds = Holds::Granted(Box::new(SetPermit::behind(permit, weights)));
-        }
-    }
-}
-
-/// Waits in line with `held`, for `patience` from `now` at most.
-fn waiting<H: InLine>(
-    held: H,
-    lines: Lines<'_>,
-    now: Timestamp,
-    patience: Option<Duration>,
-) -> Waiting<H, Arc<dyn Clock>> {
-    let deadline = patience.map(|span| now.saturating_add(span));
-    Waiting::new(held, Arc::clone(lines.clock), deadline)
-}
-
-/// Looks whether the turn of `place` has come. A turn that comes after the deadline is refused.
-fn look<H: InLine>(
-    place: &mut Waiting<H, Arc<dyn Clock>>,
-    time: &dyn Clock,
-    request: SendRequest<'_>,
-) -> Result<H::Permit, NotAdmitted> {
-    let looked = place.look_by(time, request.waker);
-    looked.map_err(|rest| match rest.check(place.deadline()) {
-        Ok(()) => rest.into(),
-        Err(too_late) => too_late.into(),
-    })
-}
-
-/// Takes the places of `request` in the lines of `set`. A weight that a bucket never holds becomes
-/// what it holds, if the request says so.
-fn take_places(
-    set: &SendSet<Arc<SendRate>>,
-    now: Timestamp,
-    request: SendRequest<'_>,
-    longest: Option<Duration>,
-) -> Result<SetGuard<Arc<SendRate>, MOST_RATES>, SetError> {
-    let mut weights = request.weights_of(set)?;
-    loop {
-        match SetGuard::take(set, now, &weights, request.class, longest) {
-            Err(SetError::Limit {
-                limit,
-                error: AcquireError::Weight(WeightError::AboveCapacity { weight, capacity }),
-            }) if request.is_up_to_capacity() && capacity < weight => {
-                weights[limit] = capacity.max(1);
-            }
-            taken => return taken,
         }
     }
 }

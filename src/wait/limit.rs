@@ -82,13 +82,14 @@ pub enum Deadline {
 }
 
 impl Deadline {
-    /// Returns it as an instant, for a request that is made at `now`.
-    fn of(self, now: Timestamp) -> Option<Timestamp> {
-        match self {
-            Self::Never => None,
-            Self::Within(span) => Some(now.saturating_add(span)),
-            Self::At(deadline) => Some(deadline),
-        }
+    /// Returns the deadline of a request that is made at `now`, and the time until then.
+    fn of(self, now: Timestamp) -> Option<(Timestamp, Duration)> {
+        let deadline = match self {
+            Self::Never => return None,
+            Self::Within(span) => now.saturating_add(span),
+            Self::At(deadline) => deadline,
+        };
+        Some((deadline, deadline.saturating_since(now)))
     }
 }
 
@@ -175,8 +176,7 @@ impl<R: Deref<Target = SendRate>> Limit for R {
             Err(rate) => rate,
         };
         let now = clock.now();
-        let deadline = deadline.of(now);
-        let patience = deadline.map(|deadline| deadline.saturating_since(now));
+        let (deadline, patience) = deadline.of(now).unzip();
         let held = PlaceGuard::take(rate, now, weight, class, patience)?;
         Ok((held, deadline))
     }
@@ -210,8 +210,7 @@ impl<R: Deref<Target = SendRate> + Clone, const N: usize> Limit for SendSet<R, N
         clock: &impl Clock,
     ) -> Result<(SetGuard<R, N>, Option<Timestamp>), SetError> {
         let (weights, now) = (weights?, clock.now());
-        let deadline = deadline.of(now);
-        let patience = deadline.map(|deadline| deadline.saturating_since(now));
+        let (deadline, patience) = deadline.of(now).unzip();
         let held = SetGuard::take(&self, now, &weights, class, patience)?;
         Ok((held, deadline))
     }

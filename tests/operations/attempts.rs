@@ -17,6 +17,7 @@ use paceline::{
     law::PacedSettings,
     operation::{Attempts, Next, NotSending, StopReason, Verdict},
     scope::ScopesBuilder,
+    set::SetError,
     strategy::{
         ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused, SendRequest,
         SendTurn, StrategyId,
@@ -377,7 +378,9 @@ fn an_attempt_takes_its_weight() {
     let Next::Stop(stop) = operation(0).next(&*hands, None) else {
         panic!("there is no such weight");
     };
-    assert_eq!(stop.why(), StopReason::Weight(WeightError::Zero));
+    let error = WeightError::Zero.into();
+    let reason = StopReason::Weight(SetError::Limit { limit: 0, error });
+    assert_eq!(stop.why(), reason);
 }
 
 /// What a strategy was handed, in the order of the calls.

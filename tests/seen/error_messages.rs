@@ -63,7 +63,10 @@ fn messages_are_whole_and_have_no_second_source() {
     let errors: [(&str, Box<dyn Error>); 17] = [
         (asked, Box::new(weight)),
         (asked, Box::new(AcquireError::Weight(weight))),
-        (asked, Box::new(NotAdmitted::Weight(weight))),
+        (
+            "limit 0: the request asks for 8 tokens, and the bucket holds 2 at most",
+            Box::new(NotAdmitted::from(AcquireError::Weight(weight))),
+        ),
         (
             "limit 1: the request asks for 8 tokens, and the bucket holds 2 at most",
             Box::new(SetError::Limit {

@@ -256,7 +256,7 @@ fn weights_that_do_not_fit_stop_the_operation() {
     };
     assert_eq!(
         stop.why(),
-        StopReason::Set(SetError::Weights { given, rates })
+        StopReason::Weight(SetError::Weights { given, rates })
     );
     assert_eq!(
         stop.why().to_string(),
@@ -292,7 +292,7 @@ fn a_weight_above_the_limit_takes_the_limit_if_told_to() {
     let error = WeightError::AboveCapacity { weight, capacity };
     assert_eq!(
         stop.why(),
-        StopReason::Set(SetError::Limit {
+        StopReason::Weight(SetError::Limit {
             limit: 1,
             error: error.into()
         })

@@ -655,7 +655,7 @@ mod tests {
         };
         let (given, rates) = (3, 2);
         let error = SetError::Weights { given, rates };
-        assert!(matches!(stop.why(), StopReason::Set(why) if why == error));
+        assert!(matches!(stop.why(), StopReason::Weight(why) if why == error));
         assert_eq!(held(&pools), [5, 4]);
     }
 

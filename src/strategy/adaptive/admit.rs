@@ -31,7 +31,7 @@ impl Adaptive {
         Lines {
             manner: &self.engine.common.pace.manner,
             rate: &self.rate,
-            set: self.set.as_deref(),
+            set: self.set.is_several().then_some(&self.set),
             clock: &self.engine.common.clock,
         }
     }
@@ -109,7 +109,7 @@ impl Adaptive {
         }
         if wait >= LONG_WAIT && self.engine.is_heard() && turn.explains() {
             let limit = turn.limit().unwrap_or(0);
-            if let Some(rate) = self.rates().nth(limit) {
+            if let Some(rate) = self.set.rates().nth(limit) {
                 let kind = EventKind::LongWait {
                     wait,
                     limit,
@@ -121,7 +121,7 @@ impl Adaptive {
             }
         }
         // An attempt that waits for several limits counts even if it is refused as stalled.
-        if begins && (self.set.is_some() || stalled.is_none()) {
+        if begins && (self.set.is_several() || stalled.is_none()) {
             counts.one(Tally::Delayed);
             if background {
                 counts.one(Tally::DelayedBackground);

@@ -6,7 +6,10 @@ use super::{Adaptive, Pace};
 use crate::{
     ControlLaw,
     law::{DeclaredSettings, Dimension, PacedSettings, PacedSettingsError},
-    strategy::{builder::StrategyBuilder, engine::Plan, settings::SettingsError, turn::Manner},
+    strategy::{
+        builder::StrategyBuilder, choices::choose, engine::Plan, settings::SettingsError,
+        turn::Manner,
+    },
 };
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -67,13 +70,6 @@ impl StrategyBuilder<Adaptive> {
         self
     }
 
-    /// Ends the retries of [`bulk`](Self::bulk) when all has been throttled for `span`: 5 minutes
-    /// by default. It is also the longest wait that the service may ask for.
-    pub fn stall_timeout(mut self, span: Duration) -> Self {
-        self.choices.stall_timeout = Some(span);
-        self
-    }
-
     /// Moves the send rate by [`ControlLaw::Declared`] with `settings`: [`Adaptive::declared`].
     pub fn declared(mut self, settings: DeclaredSettings) -> Self {
         (self.choices.law, self.choices.paced) = (Some(ControlLaw::Declared), None);
@@ -123,48 +119,46 @@ impl StrategyBuilder<Adaptive> {
         self
     }
 
-    /// Refuses a send that would have to wait, with the wait, rather than make it wait.
-    pub fn fail_fast(mut self, yes: bool) -> Self {
-        self.choices.fail_fast = yes;
-        self
-    }
+    choose! {
+        choices:
+        /// Ends the retries of [`bulk`](Self::bulk) when all has been throttled for `span`: 5 minutes
+        /// by default. It is also the longest wait that the service may ask for.
+        stall_timeout(span: Duration);
 
-    /// Refuses a send whose turn would come later than `span` after it was asked for, with the
-    /// wait: at once where that is known then, and in line where the rate falls meanwhile. No limit
-    /// by default.
-    ///
-    /// For requests that carry what expires, a signature or a credential. A backoff does not count,
-    /// as no place in line is held meanwhile.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use paceline::{Adaptive, Failure, RetryStrategyExt, law::PacedSettings, operation::StopReason};
-    ///
-    /// let minute = Duration::from_secs(60);
-    /// let strategy = Adaptive::builder()
-    ///     .paced(PacedSettings::fixed(1, 2 * minute)?)
-    ///     .max_wait(minute)
-    ///     .build()?;
-    /// strategy.run(|_| Ok::<_, Failure>(())).unwrap(); // takes the one token
-    /// let refused = strategy.run(|_| Ok::<_, Failure>(())).unwrap_err();
-    /// assert!(matches!(refused.why(), StopReason::SendRefused { wait } if wait > minute));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn max_wait(mut self, span: Duration) -> Self {
-        self.choices.max_wait = Some(span);
-        self
-    }
+        /// Refuses a send that would have to wait, with the wait, rather than make it wait.
+        fail_fast(yes: bool);
 
-    /// Reads the clock for every send and every response.
-    ///
-    /// By default, while nothing is throttled, a busy thread reads it every millisecond or two:
-    /// [`SendRate::record_with`](crate::SendRate::record_with) says what that costs in exactness.
-    /// Once throttled, all do.
-    pub fn exact_timing(mut self, yes: bool) -> Self {
-        self.choices.exact_timing = yes;
-        self
+        /// Refuses a send whose turn would come later than `span` after it was asked for, with the
+        /// wait: at once where that is known then, and in line where the rate falls meanwhile. No limit
+        /// by default.
+        ///
+        /// For requests that carry what expires, a signature or a credential. A backoff does not count,
+        /// as no place in line is held meanwhile.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use std::time::Duration;
+        /// use paceline::{Adaptive, Failure, RetryStrategyExt, law::PacedSettings, operation::StopReason};
+        ///
+        /// let minute = Duration::from_secs(60);
+        /// let strategy = Adaptive::builder()
+        ///     .paced(PacedSettings::fixed(1, 2 * minute)?)
+        ///     .max_wait(minute)
+        ///     .build()?;
+        /// strategy.run(|_| Ok::<_, Failure>(())).unwrap(); // takes the one token
+        /// let refused = strategy.run(|_| Ok::<_, Failure>(())).unwrap_err();
+        /// assert!(matches!(refused.why(), StopReason::SendRefused { wait } if wait > minute));
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
+        max_wait(span: Duration);
+
+        /// Reads the clock for every send and every response.
+        ///
+        /// By default, while nothing is throttled, a busy thread reads it every millisecond or two:
+        /// [`SendRate::record_with`](crate::SendRate::record_with) says what that costs in exactness.
+        /// Once throttled, all do.
+        exact_timing(yes: bool);
     }
 
     /// Builds the strategy, whose send rate starts now by its clock.

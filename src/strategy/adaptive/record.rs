@@ -1,6 +1,5 @@
 //! What an adaptive strategy makes of an outcome, and of the limits that come with it.
 
-use alloc::sync::Arc;
 use core::time::Duration;
 
 use super::Adaptive;
@@ -10,90 +9,78 @@ use crate::strategy::{
     retry_strategy::RetryStrategy, token::RetryToken,
 };
 use crate::{
-    Outcome, SendPermit, SendRate, SendSet, Timestamp,
+    Outcome, SendPermit, SendRate, Timestamp,
     atomic::{DeclaredLimit, Meter},
     law::{Observed, Recorded},
-    set::{MOST_RATES, SetPermit, Weights},
+    set::SetPermit,
 };
 
-/// Several send rates, and what they granted to one attempt.
-type Several<'a> = (&'a SendSet<Arc<SendRate>>, SetPermit<MOST_RATES>);
-
 impl Adaptive {
-    /// Returns all send rates with what they granted to the attempt of `token`, if there are
-    /// several.
-    pub(super) fn several(&self, token: &RetryToken) -> Option<Several<'_>> {
-        let set = self.set.as_deref()?;
-        Some((set, token.set_permit()?))
+    /// Returns what the attempt of `token` took, by the limit.
+    pub(super) fn taken<'a>(
+        &self,
+        token: &'a RetryToken,
+        now: Timestamp,
+    ) -> impl Fn(usize) -> Option<SendPermit> + 'a {
+        // A caller that took no turn has no permit. The time of its send is not known.
+        let first = token.send_permit().unwrap_or(SendPermit::sent_at(now));
+        // The further permits of a single send rate are those of a gate.
+        let is_several = self.set.is_several() && token.is_sent();
+        move |limit| {
+            if is_several {
+                token.permit_of(limit)
+            } else {
+                (limit == 0).then_some(first)
+            }
+        }
     }
 
-    /// Records the outcome of the attempt of `token`.
+    /// Records the outcome of the attempt of `token`: reports, true costs, the outcome.
     #[inline(never)]
     pub(super) fn record(&self, token: &RetryToken, outcome: Outcome, reports: Reports<'_>) {
-        if self.set.is_some() && self.record_set(token, outcome, reports) {
+        let clock = reports.clock(self.clock());
+        let costs = if reports.says_nothing() {
+            None
+        } else {
+            self.settle(token, reports, clock.now())
+        };
+        let is_exact = self.set.is_several() || self.engine.common.pace.manner.exact_timing;
+        let untimed = !is_exact && outcome == Outcome::NotThrottled;
+        if untimed && self.rate.untimed().is_some_and(Meter::count_untimed) {
             return;
         }
-        let sent = if reports.says_nothing() {
-            token.send_permit()
-        } else {
-            self.settle(token, reports)
+        let now = clock.now();
+        let all = self.taken(token, now);
+        let permits = |limit| {
+            let cost = costs.and_then(|costs| costs.get(limit));
+            let permit = all(limit)?;
+            Some(cost.map_or(permit, |cost| permit.costing(*cost)))
         };
-        let untimed =
-            !self.engine.common.pace.manner.exact_timing && outcome == Outcome::NotThrottled;
-        if !(untimed && self.rate.untimed().is_some_and(Meter::count_untimed)) {
-            let now = reports.clock(self.clock()).now();
-            // A caller that took no turn has no permit. The time of its send is not known.
-            self.record_at(now, sent.unwrap_or(SendPermit::sent_at(now)), outcome);
-        }
-    }
-
-    #[inline(never)]
-    fn record_at(&self, now: Timestamp, permit: SendPermit, outcome: Outcome) {
-        let recorded = if self.engine.common.pace.manner.exact_timing {
-            self.rate.record(now, permit, outcome)
-        } else {
-            self.rate.record_with(|| now, permit, outcome)
-        };
-        if outcome.is_throttled() {
-            self.note(&self.rate, now, outcome, recorded);
-        }
+        self.set
+            .record_each(now, permits, outcome, |rate, permit, part| {
+                let recorded = if is_exact {
+                    rate.record(now, permit, part)
+                } else {
+                    rate.record_with(|| now, permit, part)
+                };
+                self.note(rate, now, outcome, recorded);
+            });
         self.look_for_changes();
     }
 
-    /// Hands on what was reported, and returns the permit of the attempt at its true cost.
+    /// Hands on what was reported, and returns the true costs of the attempt if they are settled.
     #[inline(never)]
-    fn settle(&self, token: &RetryToken, reports: Reports<'_>) -> Option<SendPermit> {
-        let now = reports.clock(self.clock()).now();
+    fn settle<'a>(
+        &self,
+        token: &RetryToken,
+        reports: Reports<'a>,
+        now: Timestamp,
+    ) -> Option<&'a [u32]> {
         self.hear(token, reports, now);
-        let permit = token.send_permit()?;
-        match reports.costs().map(Weights::as_slice) {
-            // A cost that does not fit the line leaves the estimate spent.
-            Some([cost]) if self.rate.settle(now, permit, *cost).is_ok() => {
-                Some(permit.costing(*cost))
-            }
-            _ => Some(permit),
-        }
-    }
-
-    /// Records the outcome of an attempt of several send rates: reports, true costs, the outcome.
-    /// Returns `false` if several send rates granted nothing.
-    #[inline(never)]
-    fn record_set(&self, token: &RetryToken, outcome: Outcome, reports: Reports<'_>) -> bool {
-        let Some((set, mut permit)) = self.several(token) else {
-            return false;
-        };
-        let now = reports.clock(self.clock()).now();
-        self.hear(token, reports, now);
-        if let Some(costs) = reports.costs().map(Weights::as_slice) {
-            if set.settle(now, permit, costs).is_ok() {
-                permit = permit.costing(costs);
-            }
-        }
-        set.record_each(now, &permit, outcome, |rate, recorded| {
-            self.note(rate, now, outcome, recorded);
-        });
-        self.look_for_changes();
-        true
+        let costs = reports.costs().filter(|_| token.is_sent())?.as_slice();
+        let permit = SetPermit::of(self.taken(token, now));
+        // Costs that do not fit leave the estimate spent.
+        self.set.settle(now, permit, costs).ok().map(|()| costs)
     }
 
     /// Hands on what the service declares.
@@ -102,14 +89,11 @@ impl Adaptive {
         let Some(limits) = reports.limits().filter(|_| self.obeys_limits()) else {
             return;
         };
-        if let Some((set, permit)) = self.several(token) {
-            return set.observe_each(now, &permit, limits, |rate, observed| {
+        let permits = self.taken(token, now);
+        self.set
+            .observe_each(now, permits, limits, |rate, observed| {
                 self.note_declared(rate, now, observed);
             });
-        }
-        let permit = token.send_permit().unwrap_or(SendPermit::sent_at(now));
-        let observed = self.rate.observe(now, permit, limits);
-        self.note_declared(&self.rate, now, observed);
     }
 
     /// Takes note of a limit that was not known, or has changed.
@@ -168,13 +152,13 @@ impl Adaptive {
         }
         let counts = &self.engine.counts;
         if counts.is(Condition::Limiting)
-            && !self.rates().any(SendRate::is_limiting)
+            && !self.set.rates().any(SendRate::is_limiting)
             && counts.note(Condition::Limiting, false)
         {
             self.engine.tell(|| EventKind::Recovered);
         }
         if self.obeys_limits() && !counts.is(Condition::Unheard) {
-            let unheard = self.rates().find(|rate| rate.law.is_unheard());
+            let unheard = self.set.rates().find(|rate| rate.law.is_unheard());
             if let Some(rate) = unheard.filter(|_| counts.note(Condition::Unheard, true)) {
                 let dimension = rate.law.obeys().unwrap_or_default();
                 let ignored = rate.ignored_reports();
