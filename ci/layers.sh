@@ -80,7 +80,7 @@ done < <(grep -rhoE "\`($(basename -as .rs loom-tests/src/*.rs | paste -sd '|'))
 mapfile -t core < <(within src/atomic/ | grep -vE 'tests(\.rs|/)|/(modelled|mocked|stall)\.rs')
 lines="$(code "${core[@]}" | wc -l)"
 printf 'src/atomic: %d lines of code in %d files\n' "$lines" "${#core[@]}"
-((lines <= 6120)) || complain "src/atomic has $lines lines of code, more than 6,120"
+((lines <= 6140)) || complain "src/atomic has $lines lines of code, more than 6,140"
 ((${#core[@]} <= 37)) || complain "src/atomic has ${#core[@]} files, more than 37"
 
 # No file is long.
