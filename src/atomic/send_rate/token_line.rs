@@ -378,3 +378,120 @@ impl<B> TokenLine<'_, B> {
         line.ahead(elapsed, self.last_rank()) / TOKEN
     }
 }
+
+#[cfg(test)]
+#[expect(
+    clippy::arithmetic_side_effects,
+    reason = "a test may overflow, and fail"
+)]
+mod tests {
+    use super::*;
+    use crate::fixed::SECOND;
+
+    /// The words of a line alone, of ten tokens a second and a bucket of a second's worth.
+    struct Alone(HeadWords, Waiters, Promised<()>, Gate);
+
+    impl Alone {
+        fn new() -> Self {
+            let alone = Self(
+                HeadWords::new(BEGINNING, SECOND),
+                Waiters::new(GIVEN_UP),
+                Promised::new(()),
+                Gate::new(0),
+            );
+            assert!(alone.set(0, 10));
+            alone
+        }
+
+        fn line(&self) -> TokenLine<'_, ()> {
+            TokenLine {
+                head: &self.0,
+                waiters: &self.1,
+                promised: &self.2,
+                gate: &self.3,
+            }
+        }
+
+        /// Changes the rate at a time in milliseconds.
+        fn set(&self, millis: u64, tokens: u32) -> bool {
+            let (head, line) = self.line().read();
+            let rate = Rate::from_ratio(tokens, SECOND);
+            self.line()
+                .change(head, &line, at(millis), rate, head.throttle() + 1)
+        }
+
+        /// Takes what there is at a time in milliseconds, and returns how many.
+        fn take(&self, millis: u64) -> usize {
+            let (_, line) = self.line().read();
+            let level = line.level(at(millis), self.1.total());
+            (0..100)
+                .take_while(|_| self.line().take_one(level).is_ok())
+                .count()
+        }
+
+        /// Promises a place behind all others.
+        fn place(&self, weight: u32) -> Place {
+            let units = u64::from(weight) * TOKEN;
+            let place = self.line().issue(|last| Ok::<_, ()>(last.plus(units)));
+            self.line().open(weight);
+            place.expect("nothing refuses")
+        }
+    }
+
+    /// A little later than a time in milliseconds: rates are rounded down.
+    fn at(millis: u64) -> u64 {
+        millis * (SECOND / 1_000) + 10
+    }
+
+    #[test]
+    fn a_line_mints_by_its_rate_and_holds_what_its_bucket_does() {
+        let line = Alone::new();
+        assert_eq!([0, 100, 350, 350].map(|now| line.take(now)), [0, 1, 2, 0]);
+        assert_eq!(line.take(60_000), 10, "the rest is discarded");
+        assert!(line.set(60_000, 1));
+        assert_eq!([60_900, 61_001].map(|now| line.take(now)), [0, 1]);
+    }
+
+    #[test]
+    fn what_is_given_back_is_there_again_before_every_place() {
+        let line = Alone::new();
+        assert_eq!(line.take(1_000), 10);
+        line.line().give_back(2);
+        assert_eq!(line.take(1_000), 2);
+        let (_, read) = line.line().read();
+        line.line().credit(&read, at(1_000), 3);
+        assert_eq!(line.take(1_000), 3);
+        line.line().credit(&read, at(1_500), 30);
+        assert_eq!(line.take(1_500), 10, "no more than fit");
+    }
+
+    #[test]
+    fn the_last_place_is_taken_back_and_another_one_is_counted() {
+        let line = Alone::new();
+        assert_eq!(line.take(1_000), 10);
+        let [first, second, third] = [1, 2, 4].map(|weight| line.place(weight));
+        assert_eq!(line.line().ahead(at(1_000)), 7);
+        line.line().give_up(third, 4, None);
+        assert_eq!(
+            (line.line().ahead(at(1_000)), line.1.total()),
+            (3, GIVEN_UP)
+        );
+        line.line().give_up(first, 1, None);
+        let counted = line.1.total().wrapping_sub(GIVEN_UP) % (1 << 40);
+        assert_eq!((line.line().ahead(at(1_000)), counted), (2, 1));
+        assert_eq!(line.line().open_tokens(), 2);
+        line.line().give_up(second, 2, None);
+        assert_eq!((line.line().ahead(at(1_000)), line.take(1_100)), (0, 1));
+    }
+
+    #[test]
+    fn a_line_is_taken_back_to_an_earlier_time() {
+        let line = Alone::new();
+        assert!(line.set(60_000, 20));
+        assert_eq!(line.take(100), 0, "that is over a second before");
+        line.line().bring_back(at(100));
+        let (_, read) = line.line().read();
+        assert_eq!((read.since, line.take(101)), (at(100), 10), "what it held");
+        assert_eq!([149, 152, 202].map(|now| line.take(now)), [0, 1, 1]);
+    }
+}
