@@ -313,12 +313,22 @@ impl Controller {
     /// Returns `true` if threads may take tokens ahead by it: not where sends are counted in order,
     /// nor where each response moves the rate.
     pub(crate) const fn lends(&self) -> bool {
-        matches!(self, Self::Paced(_))
+        match self {
+            Self::Paced(_) => true,
+            Self::Aws(_) | Self::Declared(_) => false,
+            #[cfg(test)]
+            Self::Aimd(_) => false,
+        }
     }
 
-    /// Returns `true` if it has settings, which may change under way.
-    pub(crate) const fn is_tunable(&self) -> bool {
-        !matches!(self, Self::Aws(_))
+    /// Returns `true` if there is nothing to it but its kind: [`new`](Self::new) makes it again.
+    pub(crate) const fn is_plain(&self) -> bool {
+        match self {
+            Self::Aws(_) => true,
+            Self::Paced(_) | Self::Declared(_) => false,
+            #[cfg(test)]
+            Self::Aimd(_) => false,
+        }
     }
 
     forward! {

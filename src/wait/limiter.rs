@@ -28,8 +28,8 @@ use crate::{
 /// says how long the wait would have been. A waiter that gives up, or is dropped, leaves no debt.
 ///
 /// Each waiter sleeps on its own timer until its turn comes at today's rate. At a steady rate it is
-/// woken once: another thread wakes it only if the turn comes over 20 ms sooner. When the rate
-/// rises, waiters go within 50 ms of their new turns. When it falls, they look again when their old
+/// woken once: another thread wakes it only if the turn comes over 10 ms sooner. When the rate
+/// rises, waiters go within 75 ms of their new turns. When it falls, they look again when their old
 /// turns have come.
 ///
 /// `R` is what holds the rate: an `Arc`, or a reference, as to that of

@@ -13,7 +13,7 @@ use crate::{ControlLaw, SendPermit, Timestamp};
 /// The law of one limiter, with the settings that may change while it is at work.
 pub(crate) struct BoundLaw {
     pub(super) start: Timestamp,
-    /// Boxed, so that a limiter stays small. `None` is a law without settings.
+    /// Boxed, so that a limiter stays small. `None` is a law with nothing to it but its kind.
     tuned: Option<Box<Tuned>>,
     kind: ControlLaw,
     /// Whether declared limits are obeyed.
@@ -39,7 +39,7 @@ struct Tuned {
 // Models: `paced::a_lower_ceiling_is_obeyed`, `paced::two_changes_at_once_leave_the_rate_of_one`.
 impl BoundLaw {
     pub(super) fn new(law: Controller, obeyed: Dimension, start: Timestamp) -> Self {
-        let tuned = law.is_tunable().then(|| {
+        let tuned = (!law.is_plain()).then(|| {
             Box::new(Tuned {
                 made_with: law,
                 word: AtomicU128::new(law.tunable_bits()),

@@ -6,6 +6,15 @@
 //! waiters, and each of these two walks when it leaves. The walk passes over a waiter that was
 //! woken and has not looked since. So a waiter that is never polled holds up no other. After
 //! `set_paced`, `reset` and `forget_throttles` the walk wakes all waiters whose timers are late.
+//!
+//! | waiter | is woken if its timer comes after its turn by more than | else looks |
+//! |---|---|---|
+//! | first | 10 ms | by its timer, every 25 ms at most while the law's curve rises |
+//! | second | 40 ms, or a quarter of its wait | by its timer |
+//! | another | by the rows above, once it is among the first two | by its timer |
+//!
+//! A call that only moves the line along the law's curve walks nothing: the first waiter looks by
+//! itself. A response walks unless the gate is quiet, which it is for 50 ms at most.
 
 use core::ops::Deref;
 
