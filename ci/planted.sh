@@ -40,7 +40,7 @@ K7 src/set/guard.rs s/if wait\\.is_some\\(\\) \\&\\& \\(is_early/if ahead > LEAS
 K8 src/strategy/adaptive.rs s/(fn record_cancelled.*?)self\\.engine\\.give_back\\(\\&mut token\\);/\$1let _ = \\&mut token;/s
 Q1 src/strategy/engine.rs s/Weighed::Counts if attempt >= max/Weighed::Counts if attempt > max/
 Q2 src/strategy/engine.rs s/Some\\(permit\\) => self\\.add\\(permit\\.cost\\(\\)\\),/Some(_) => self.credit(),/
-Q3 src/operation/attempts.rs s/\\(wait >= left\\)\\.then_some/(wait > left \\&\\& left.is_zero()).then_some/
+Q3 src/strategy/engine.rs s/delay >= \\*left\\)/delay > *left \\&\\& left.is_zero())/
 Q3 src/operation/attempts.rs s/until\\.min\\(by\\)/until.max(by)/
 Q4 src/strategy/turn.rs s/rest\\.check\\(places\\.deadline\\(\\)\\)\\?;//
 Q5 src/atomic/send_rate/lease.rs s/self\\.last\\.store\\(cursor\\.to_bits\\(\\), Relaxed\\);\\n\\s*self\\.count\\(cursor\\);//

@@ -32,10 +32,7 @@ impl Answers for Plain {
 
     #[inline]
     fn reported<T, E>(answer: Result<T, E>) -> Result<Reported<T>, Reported<E>> {
-        match answer {
-            Ok(value) => Ok(Reported::from(value)),
-            Err(error) => Err(Reported::from(error)),
-        }
+        answer.map(Reported::from).map_err(Reported::from)
     }
 }
 

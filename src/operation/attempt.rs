@@ -81,22 +81,16 @@ impl AttemptHeader {
     /// Returns its value for `attempt`, or `None` if there is nothing to tell.
     #[must_use]
     pub fn value(self, attempt: &Attempt) -> Option<String> {
-        let (number, max) = match attempt.outer {
-            Some(outer) => (outer.number()?, outer.max()),
-            None => (attempt.number, attempt.max),
-        };
+        let mut shown = *attempt;
+        if let Some(outer) = attempt.outer {
+            (shown.number, shown.max) = (outer.number()?, outer.max());
+        }
+        let number = shown.number;
         match self {
             Self::GrpcPreviousRpcAttempts if number <= 1 => None,
             Self::GrpcPreviousRpcAttempts => Some(number.saturating_sub(1).to_string()),
             Self::EnvoyAttemptCount => Some(number.to_string()),
-            Self::AmzSdkRequest => Some(
-                Attempt {
-                    number,
-                    max,
-                    ..*attempt
-                }
-                .to_string(),
-            ),
+            Self::AmzSdkRequest => Some(shown.to_string()),
         }
     }
 

@@ -13,7 +13,7 @@ use crate::{
     Clock, Failure, RetryStrategy, RetryToken, SendPermit, Timestamp,
     strategy::{
         AttemptCharge, EventKind, MAX_RETRY_AFTER, NotAdmitted, Reports, SendRequest, SendTurn,
-        least,
+        least, out_of_time,
     },
     wait::Rest,
 };
@@ -109,7 +109,7 @@ impl<S: RetryStrategy> Attempts<S> {
         let token = strategy.acquire_initial_token(scope).ok();
         let first = token.as_ref();
         let delay = first.map_or(Duration::ZERO, RetryToken::delay);
-        let total = bounds.total.or(first.and_then(RetryToken::time_left));
+        let total = bounds.deadline.or(first.and_then(RetryToken::time_left));
         let said = first.map(RetryToken::max_retry_after);
         let max_retry_after = bounds.max_retry_after.or(said).unwrap_or(MAX_RETRY_AFTER);
         let mut attempts = Self {
@@ -136,7 +136,7 @@ impl<S: RetryStrategy> Attempts<S> {
             let now = clock.unwrap_or(attempts.open.strategy.clock()).now();
             attempts.deadline = total.map(|total| now.saturating_add(total));
             if !delay.is_zero() {
-                attempts.open.goes(Doing::BackingOff);
+                attempts.open.goes(Doing::BACKING_OFF);
                 attempts.step = Step::Backoff(now.saturating_add(delay));
                 if let Some(reason) = attempts.out_of_time(now, delay) {
                     let clock = clock.unwrap_or(&now);
@@ -255,7 +255,7 @@ impl<S: RetryStrategy> Attempts<S> {
         Attempt {
             number: self.count,
             max: self.max_attempts(),
-            time_limit: least(self.time_left(clock), self.bounds.attempt),
+            time_limit: least(self.time_left(clock), self.bounds.attempt_timeout),
             outer: self.bounds.outer,
         }
     }
@@ -424,8 +424,7 @@ impl<S: RetryStrategy> Attempts<S> {
 
     /// Returns why nothing may begin after `wait`, if that is so.
     fn out_of_time(&self, now: Timestamp, wait: Duration) -> Option<StopReason> {
-        let left = self.deadline?.saturating_since(now);
-        (wait >= left).then_some(StopReason::OutOfTime { wait, left })
+        out_of_time(wait, self.time_left(&now))
     }
 
     /// Ends the operation, whose thread is interrupted.

@@ -16,9 +16,9 @@ pub(super) struct Bounds {
     /// Whether something waits for it.
     pub(super) class: Class,
     /// From the beginning of the operation to its end; `None` for what the strategy says.
-    pub(super) total: Option<Duration>,
+    pub(super) deadline: Option<Duration>,
     /// Of one attempt.
-    pub(super) attempt: Option<Duration>,
+    pub(super) attempt_timeout: Option<Duration>,
     /// The longest wait that the service may ask for; `None` for what the strategy says.
     pub(super) max_retry_after: Option<Duration>,
     /// The attempt of an outer loop that the request itself was found to be of.
@@ -34,8 +34,8 @@ impl Default for Bounds {
             weight: 1,
             weights: None,
             class: Class::Foreground,
-            total: None,
-            attempt: None,
+            deadline: None,
+            attempt_timeout: None,
             max_retry_after: None,
             outer: None,
             composite: false,

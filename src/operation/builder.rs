@@ -6,7 +6,7 @@ use super::{Attempts, OuterAttempt, Plain, Reporting, bounds::Bounds};
 use crate::{
     Class, Clock, Idempotency, RetryStrategy,
     set::Weights,
-    strategy::rounded_cap,
+    strategy::{choose, rounded_cap},
     wait::{DefaultSleep, Sleep, name_of},
 };
 
@@ -59,33 +59,101 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
         }
     }
 
-    /// Sets whether the operation may be carried out twice. Yes by default.
-    ///
-    /// What may not be is retried only after failures that say that nothing was done, whatever the
-    /// strategy: else the operation stops with
-    /// [`StopReason::MaybeExecuted`](crate::operation::StopReason::MaybeExecuted).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use paceline::{Failure, Idempotency, RetryStrategyExt, Standard, operation::StopReason};
-    ///
-    /// let stopped = Standard::new()
-    ///     .operation()
-    ///     .idempotency(Idempotency::NotIdempotent)
-    ///     .run(|_| Err::<(), _>(Failure::timeout()))
-    ///     .unwrap_err();
-    /// assert_eq!((stopped.attempts(), stopped.why()), (1, StopReason::MaybeExecuted));
-    /// ```
-    pub fn idempotency(mut self, idempotency: Idempotency) -> Self {
-        self.bounds.idempotency = idempotency;
-        self
-    }
+    choose! {
+        bounds:
+        /// Sets whether the operation may be carried out twice. Yes by default.
+        ///
+        /// What may not be is retried only after failures that say that nothing was done, whatever the
+        /// strategy: else the operation stops with
+        /// [`StopReason::MaybeExecuted`](crate::operation::StopReason::MaybeExecuted).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use paceline::{Failure, Idempotency, RetryStrategyExt, Standard, operation::StopReason};
+        ///
+        /// let stopped = Standard::new()
+        ///     .operation()
+        ///     .idempotency(Idempotency::NotIdempotent)
+        ///     .run(|_| Err::<(), _>(Failure::timeout()))
+        ///     .unwrap_err();
+        /// assert_eq!((stopped.attempts(), stopped.why()), (1, StopReason::MaybeExecuted));
+        /// ```
+        idempotency(idempotency: Idempotency);
 
-    /// Sets how many tokens of the send rate each attempt takes: 1 by default.
-    pub fn weight(mut self, tokens: u32) -> Self {
-        self.bounds.weight = tokens;
-        self
+        /// Sets how many tokens of the send rate each attempt takes: 1 by default.
+        weight(tokens: u32);
+
+        /// Sets whether something waits for the operation: foreground by default. All attempts are of
+        /// its class.
+        ///
+        /// Background gets the tokens of the send rate that the foreground leaves over. A strategy
+        /// without a send rate has no classes.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use paceline::{Adaptive, Class, Failure, RetryStrategyExt};
+        ///
+        /// let strategy = Adaptive::paced();
+        /// let copied = strategy.operation().class(Class::Background).run(|_| Ok::<_, Failure>("copied"));
+        /// assert_eq!(copied.unwrap(), "copied");
+        /// ```
+        class(class: Class);
+
+        /// Gives the operation `span` from when it is run, with all its attempts and waits. By default
+        /// what the strategy gives
+        /// ([`StrategyBuilder::deadline`](crate::config::StrategyBuilder::deadline)): most have no
+        /// limit.
+        ///
+        /// No backoff or wait begins that would use up what is left, and no attempt begins after it:
+        /// the operation stops at once with
+        /// [`StopReason::OutOfTime`](crate::operation::StopReason::OutOfTime), which says how long
+        /// it would have waited. No quota is taken if a backoff does not fit. The wait for a turn is
+        /// that of the rate of the moment: to wait in line all the same is a
+        /// [choice](crate::config::StrategyBuilder::wait_out_deadlines).
+        ///
+        /// Asynchronous loops cut off an attempt under way; blocking loops cannot. An attempt knows
+        /// what is left ([`Attempt::time_limit`](crate::operation::Attempt::time_limit)).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use std::time::Duration;
+        /// use paceline::{Failure, RetryAfter, RetryStrategyExt, Standard, operation::StopReason};
+        ///
+        /// let minute = Duration::from_secs(60);
+        /// let stopped = Standard::new()
+        ///     .operation()
+        ///     .deadline(Duration::from_secs(5))
+        ///     .run(|_| Err::<(), _>(Failure::throttling().with_retry_after(RetryAfter::AtLeast(minute))))
+        ///     .unwrap_err();
+        /// assert!(matches!(stopped.why(), StopReason::OutOfTime { .. }));
+        /// assert!(stopped.wait() >= minute);
+        /// ```
+        deadline(span: Duration);
+
+        /// Gives each attempt `span`, or what the [`deadline`](Self::deadline) leaves if that is less.
+        ///
+        /// An attempt can read it ([`Attempt::time_limit`](crate::operation::Attempt::time_limit)), to
+        /// hand it to its client. The asynchronous loop also cuts it off, which counts as a failure
+        /// that is a timeout: the work may have been done. With a `span` of zero an attempt ends where
+        /// it first waits.
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use std::time::Duration;
+        /// use paceline::{Failure, RetryStrategyExt, Standard};
+        ///
+        /// let second = Duration::from_secs(1);
+        /// let answer = Standard::new().operation().attempt_timeout(second).run(|attempt| {
+        ///     assert_eq!(attempt.time_limit(), Some(second));
+        ///     Ok::<_, Failure>("in time")
+        /// });
+        /// assert_eq!(answer.unwrap(), "in time");
+        /// ```
+        attempt_timeout(span: Duration);
     }
 
     /// Sets how many tokens of each send rate every attempt takes, for a strategy with several
@@ -115,26 +183,6 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
         self
     }
 
-    /// Sets whether something waits for the operation: foreground by default. All attempts are of
-    /// its class.
-    ///
-    /// Background gets the tokens of the send rate that the foreground leaves over. A strategy
-    /// without a send rate has no classes.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use paceline::{Adaptive, Class, Failure, RetryStrategyExt};
-    ///
-    /// let strategy = Adaptive::paced();
-    /// let copied = strategy.operation().class(Class::Background).run(|_| Ok::<_, Failure>("copied"));
-    /// assert_eq!(copied.unwrap(), "copied");
-    /// ```
-    pub fn class(mut self, class: Class) -> Self {
-        self.bounds.class = class;
-        self
-    }
-
     /// Accepts no longer wait than `span` from the service: 60 s by default, or what the strategy's
     /// first token says. It is rounded up to seconds; 18 hours and more count as no limit.
     ///
@@ -159,66 +207,6 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
     /// ```
     pub fn max_retry_after(mut self, span: Duration) -> Self {
         self.bounds.max_retry_after = Some(rounded_cap(span));
-        self
-    }
-
-    /// Gives the operation `span` from when it is run, with all its attempts and waits. By default
-    /// what the strategy gives
-    /// ([`StrategyBuilder::deadline`](crate::config::StrategyBuilder::deadline)): most have no
-    /// limit.
-    ///
-    /// No backoff or wait begins that would use up what is left, and no attempt begins after it:
-    /// the operation stops at once with
-    /// [`StopReason::OutOfTime`](crate::operation::StopReason::OutOfTime), which says how long
-    /// it would have waited. No quota is taken if a backoff does not fit. The wait for a turn is
-    /// that of the rate of the moment: to wait in line all the same is a
-    /// [choice](crate::config::StrategyBuilder::wait_out_deadlines).
-    ///
-    /// Asynchronous loops cut off an attempt under way; blocking loops cannot. An attempt knows
-    /// what is left ([`Attempt::time_limit`](crate::operation::Attempt::time_limit)).
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use paceline::{Failure, RetryAfter, RetryStrategyExt, Standard, operation::StopReason};
-    ///
-    /// let minute = Duration::from_secs(60);
-    /// let stopped = Standard::new()
-    ///     .operation()
-    ///     .deadline(Duration::from_secs(5))
-    ///     .run(|_| Err::<(), _>(Failure::throttling().with_retry_after(RetryAfter::AtLeast(minute))))
-    ///     .unwrap_err();
-    /// assert!(matches!(stopped.why(), StopReason::OutOfTime { .. }));
-    /// assert!(stopped.wait() >= minute);
-    /// ```
-    pub fn deadline(mut self, span: Duration) -> Self {
-        self.bounds.total = Some(span);
-        self
-    }
-
-    /// Gives each attempt `span`, or what the [`deadline`](Self::deadline) leaves if that is less.
-    ///
-    /// An attempt can read it ([`Attempt::time_limit`](crate::operation::Attempt::time_limit)), to
-    /// hand it to its client. The asynchronous loop also cuts it off, which counts as a failure
-    /// that is a timeout: the work may have been done. With a `span` of zero an attempt ends where
-    /// it first waits.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use paceline::{Failure, RetryStrategyExt, Standard};
-    ///
-    /// let second = Duration::from_secs(1);
-    /// let answer = Standard::new().operation().attempt_timeout(second).run(|attempt| {
-    ///     assert_eq!(attempt.time_limit(), Some(second));
-    ///     Ok::<_, Failure>("in time")
-    /// });
-    /// assert_eq!(answer.unwrap(), "in time");
-    /// ```
-    pub fn attempt_timeout(mut self, span: Duration) -> Self {
-        self.bounds.attempt = Some(span);
         self
     }
 
@@ -364,8 +352,8 @@ impl<S: fmt::Debug, Z, A> fmt::Debug for Operation<'_, S, Z, A> {
             .field("scope", &self.scope)
             .field("idempotency", &self.bounds.idempotency)
             .field("class", &self.bounds.class)
-            .field("deadline", &self.bounds.total)
-            .field("attempt_timeout", &self.bounds.attempt)
+            .field("deadline", &self.bounds.deadline)
+            .field("attempt_timeout", &self.bounds.attempt_timeout)
             .field("sleep", &name_of::<Z>())
             .finish_non_exhaustive()
     }

@@ -12,22 +12,24 @@ const SLOW: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy)]
 pub(super) enum Doing {
     Sending,
-    BackingOff,
-    /// It waits for its turn at this limit of the strategy.
-    InLine(u8),
-    /// It waits at a gate behind the strategy.
-    AtGate,
+    /// It waits, and the time is for this one of its [`Waits`].
+    Waiting(usize),
 }
 
 impl Doing {
-    #[expect(clippy::cast_possible_truncation, reason = "there are eight at most")]
-    pub(super) const fn waits_for(limit: Option<usize>) -> Self {
-        match limit {
-            Some(limit) if limit < MOST_RATES => Self::InLine(limit as u8),
-            _ => Self::AtGate,
-        }
+    pub(super) const BACKING_OFF: Self = Self::Waiting(0);
+    const AT_GATE: Self = Self::Waiting(1);
+
+    /// It waits for its turn at `limit` of the strategy, or at a gate behind the strategy.
+    pub(super) fn waits_for(limit: Option<usize>) -> Self {
+        limit.map_or(Self::AT_GATE, |limit| {
+            Self::Waiting(limit.saturating_add(2))
+        })
     }
 }
+
+/// The nanoseconds in backoffs, at a gate, and in the line of each limit.
+type Waits = [u64; MOST_RATES + 2];
 
 /// Where the time of one operation has gone so far, in nanoseconds.
 pub(super) struct Spent {
@@ -40,13 +42,6 @@ pub(super) struct Spent {
     doing: Doing,
     /// Whether it is timed by the strategy's own clock.
     pub(super) is_own: bool,
-}
-
-#[derive(Clone, Copy, Default)]
-struct Waits {
-    backoffs: u64,
-    gate: u64,
-    in_line: [u64; MOST_RATES],
 }
 
 impl Spent {
@@ -78,21 +73,13 @@ impl Spent {
         let span = now.as_nanos().saturating_sub(self.until.as_nanos());
         self.until = self.until.max(now);
         let account = match self.doing {
-            Doing::Sending => &mut self.sending,
-            _ if span == 0 => return,
-            waits => {
-                let all = self.waits.get_or_insert_with(Box::default);
-                match waits {
-                    Doing::InLine(limit) => match all.in_line.get_mut(usize::from(limit)) {
-                        Some(account) => account,
-                        None => return, // there are eight at most
-                    },
-                    Doing::AtGate => &mut all.gate,
-                    _ => &mut all.backoffs,
-                }
-            }
+            Doing::Sending => Some(&mut self.sending),
+            Doing::Waiting(_) if span == 0 => None,
+            Doing::Waiting(which) => self.waits.get_or_insert_default().get_mut(which),
         };
-        *account = account.saturating_add(span);
+        if let Some(account) = account {
+            *account = account.saturating_add(span);
+        }
     }
 
     /// Notes what the operation does from now on.
@@ -109,13 +96,11 @@ impl Spent {
     /// Calls `tell` with the event, if the operation was slow.
     pub(super) fn show(&self, tell: impl FnOnce(EventKind<'_>)) {
         let waits = self.waits.as_deref().copied().unwrap_or_default();
-        let parts = [self.sending, waits.backoffs, waits.gate];
-        let all = parts.iter().chain(&waits.in_line);
-        let total = all.fold(0, |sum: u64, part| sum.saturating_add(*part));
+        let all = waits.iter();
+        let total = all.fold(self.sending, |sum, part| sum.saturating_add(*part));
         let total = Duration::from_nanos(total);
         if total >= SLOW {
-            let [sending, backoffs, gate] = parts.map(Duration::from_nanos);
-            let in_line = waits.in_line.map(Duration::from_nanos);
+            let [backoffs, gate, in_line @ ..] = waits.map(Duration::from_nanos);
             let last = in_line.iter().rposition(|span| !span.is_zero());
             let in_line = in_line.get(..last.map_or(0, |last| last.saturating_add(1)));
             let in_line = in_line.unwrap_or_default();
@@ -124,7 +109,7 @@ impl Spent {
                 in_line,
                 gate,
                 backoffs,
-                sending,
+                sending: Duration::from_nanos(self.sending),
                 attempts: self.attempts,
             });
         }

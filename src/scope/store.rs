@@ -257,14 +257,11 @@ impl<S: RetryStrategy + 'static> Store<S> {
         self.forget(slot);
         // It stands in the line still. By two looks for each, no more of those wait there than
         // there are live ones.
-        (0..2).for_each(|_| self.tidy());
+        for _ in 0..2 {
+            let line = &self.line;
+            drop(line.pop().map(|slot| Looked { line, slot }));
+        }
         true
-    }
-
-    /// Lets the first of the line go if it is retired. Else it stands last.
-    fn tidy(&self) {
-        let line = &self.line;
-        drop(line.pop().map(|slot| Looked { line, slot }));
     }
 
     /// Looks at every state that has its place.

@@ -24,7 +24,7 @@ pub struct SetGuard<R: Deref<Target = SendRate>, const N: usize> {
     /// The request, once all of its places have been claimed.
     claimed: Option<SetPermit<N>>,
     /// The limit that it waited for longest when it was last asked.
-    latest: usize,
+    pub(crate) latest: usize,
 }
 
 impl<R: Deref<Target = SendRate> + Clone, const N: usize> SetGuard<R, N> {
@@ -173,11 +173,6 @@ impl<R: Deref<Target = SendRate>, const N: usize> SetGuard<R, N> {
     /// Returns the place that the request waits for longest.
     pub(crate) fn latest(&mut self) -> Option<&mut PlaceGuard<R>> {
         self.places.get_mut(self.latest)?.as_mut()
-    }
-
-    /// Returns its limit.
-    pub(crate) const fn limit(&self) -> usize {
-        self.latest
     }
 }
 

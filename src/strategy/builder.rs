@@ -106,10 +106,13 @@ impl<M> StrategyBuilder<M> {
     /// # Ok::<(), paceline::config::SettingsError>(())
     /// ```
     pub fn on_event(mut self, hook: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
-        self.choices.on_event = Some(match self.choices.on_event.take() {
-            Some(first) => first.and(hook),
-            None => Hook::new(hook),
-        });
+        let before = self.choices.on_event.take();
+        self.choices.on_event = Some(Hook::new(move |event| {
+            if let Some(before) = &before {
+                before.call(event);
+            }
+            hook(event);
+        }));
         self
     }
 

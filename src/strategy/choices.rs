@@ -92,7 +92,7 @@ macro_rules! choose {
         }
     )+};
 }
-pub(super) use choose;
+pub(crate) use choose;
 
 impl Choices {
     /// Shows what was set, by the names of the setters of `builder`. The rest has its default.

@@ -372,7 +372,7 @@ pub(crate) fn hint_too_long(
 }
 
 /// Returns the reason to refuse a `delay` after which no time is left to send.
-pub(super) fn out_of_time(delay: Duration, left: Option<Duration>) -> Option<StopReason> {
+pub(crate) fn out_of_time(delay: Duration, left: Option<Duration>) -> Option<StopReason> {
     let left = left.filter(|left| delay >= *left)?;
     Some(StopReason::OutOfTime { wait: delay, left })
 }

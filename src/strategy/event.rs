@@ -304,14 +304,6 @@ impl Hook {
         Self(Arc::new(hook))
     }
 
-    /// Returns a hook that calls both.
-    pub(super) fn and(self, other: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
-        Self::new(move |event| {
-            self.call(event);
-            other(event);
-        })
-    }
-
     /// Calls the hook, unless the thread unwinds: a hook that panics again would abort the process.
     pub(super) fn call(&self, event: &Event<'_>) {
         if !std::thread::panicking() {

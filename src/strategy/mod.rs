@@ -30,7 +30,8 @@ mod turn;
 
 pub(crate) use builder::StrategyBuilder;
 pub use charge::AttemptCharge;
-pub(crate) use engine::hint_too_long;
+pub(crate) use choices::choose;
+pub(crate) use engine::{hint_too_long, out_of_time};
 pub use event::{Event, EventKind};
 pub use in_class::InClass;
 pub(crate) use legacy::LegacyBuilder;

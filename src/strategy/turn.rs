@@ -18,8 +18,8 @@ use crate::set::{MOST_RATES, SendSet, SetError, SetGuard, SetPermit, Weights};
 use crate::wait::{InLine, Waiting};
 use crate::{AcquireError, Clock, SendPermit, SendRate, Timestamp, WeightError};
 
-/// How a strategy lets its attempts wait.
-#[derive(Debug)]
+/// How a strategy lets its attempts wait: by default as long as their requests allow.
+#[derive(Debug, Default)]
 pub(super) struct Manner {
     /// Whether an attempt that would have to wait is refused.
     pub(super) fail_fast: bool,
@@ -27,15 +27,6 @@ pub(super) struct Manner {
     pub(super) max_wait: Option<Duration>,
     /// Whether the clock is read for every send.
     pub(super) exact_timing: bool,
-}
-
-impl Manner {
-    /// Attempts wait as long as their requests allow.
-    const PATIENT: Self = Self {
-        fail_fast: false,
-        max_wait: None,
-        exact_timing: false,
-    };
 }
 
 /// Where attempts ask and wait, and how.
@@ -209,9 +200,9 @@ pub struct SendTurn {
     /// The outermost depth at which everything inside has let the attempt go.
     passed: u8,
     /// Whether its wait has been explained.
-    explained: bool,
+    pub(super) explained: bool,
     /// When it began to wait, if a hook asks how long.
-    began: Option<Timestamp>,
+    pub(super) began: Option<Timestamp>,
 }
 
 /// No strategy inside another has let the attempt go.
@@ -227,21 +218,6 @@ impl SendTurn {
             explained: false,
             began: None,
         }
-    }
-
-    /// Returns `true` the first time.
-    pub(super) const fn explains(&mut self) -> bool {
-        !mem::replace(&mut self.explained, true)
-    }
-
-    /// Notes when the attempt began to wait, unless that was noted.
-    pub(super) fn begin(&mut self, now: impl FnOnce() -> Timestamp) {
-        self.began.get_or_insert_with(now);
-    }
-
-    /// Returns when the attempt began to wait, if that was noted.
-    pub(super) const fn began(&self) -> Option<Timestamp> {
-        self.began
     }
 
     /// Returns the limit that it waits for, of several; `None` if that is a gate.
@@ -297,7 +273,7 @@ impl SendTurn {
         request: SendRequest<'_>,
     ) -> Result<SendPermit, NotAdmitted> {
         let lines = Lines {
-            manner: &Manner::PATIENT,
+            manner: &Manner::default(),
             rate,
             set: None,
             clock,

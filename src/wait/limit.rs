@@ -67,7 +67,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> InLine for SetGuard<R, N> {
     }
 
     fn limit(&self) -> usize {
-        self.limit()
+        self.latest
     }
 }
 

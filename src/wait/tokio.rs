@@ -44,11 +44,7 @@ impl Timer for TokioTimer {
 
 impl fmt::Debug for TokioTimer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TokioTimer")
-            .field(
-                "armed",
-                &self.0.as_ref().is_some_and(|timer| !timer.is_elapsed()),
-            )
-            .finish()
+        let armed = self.0.as_ref().is_some_and(|timer| !timer.is_elapsed());
+        f.debug_struct("TokioTimer").field("armed", &armed).finish()
     }
 }

@@ -17,7 +17,7 @@ impl<S: RetryStrategy> Attempts<S> {
         let who = self.open.who();
         if let Some(spent) = &mut self.open.spent {
             spent.pass(now);
-            spent.goes(Doing::BackingOff);
+            spent.goes(Doing::BACKING_OFF);
         }
         match self.decide(failure, reports, now) {
             Ok(token) => {

@@ -1,6 +1,6 @@
 //! How an attempt of an adaptive strategy comes to its turn, and how its wait is reported.
 
-use core::time::Duration;
+use core::{mem, time::Duration};
 
 use super::{Adaptive, LONG_WAIT};
 use crate::atomic::cells::{Condition, Tally};
@@ -51,7 +51,7 @@ impl Adaptive {
             Ok(_) => {
                 let now = || request.now(self.clock());
                 let waited = |began| now().saturating_since(began);
-                let waited = turn.began().map_or(Duration::ZERO, waited);
+                let waited = turn.began.map_or(Duration::ZERO, waited);
                 let background = request.is_background();
                 self.engine.show(|| EventKind::Sent { waited, background });
             }
@@ -107,7 +107,7 @@ impl Adaptive {
                 }
             }
         }
-        if wait >= LONG_WAIT && self.engine.is_heard() && turn.explains() {
+        if wait >= LONG_WAIT && self.engine.is_heard() && !mem::replace(&mut turn.explained, true) {
             let limit = turn.limit().unwrap_or(0);
             if let Some(rate) = self.set.rates().nth(limit) {
                 let kind = EventKind::LongWait {
@@ -135,7 +135,7 @@ impl Adaptive {
             return NotAdmitted::Stalled { span };
         }
         if self.engine.is_watched {
-            turn.begin(now);
+            turn.began.get_or_insert_with(now);
         }
         NotAdmitted::Wait { wait, look_in }
     }
