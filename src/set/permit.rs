@@ -27,10 +27,8 @@ impl<const N: usize> SetPermit<N> {
 
     /// Returns the permit of a request that took of the first limit alone.
     #[cfg(feature = "std")]
-    pub(crate) const fn of_first(permit: SendPermit) -> Self {
-        let mut this = Self::NOTHING;
-        this.put(0, permit);
-        this
+    pub(crate) fn of_first(permit: SendPermit) -> Self {
+        Self::of(|limit| (limit == 0).then_some(permit))
     }
 
     /// Returns the permit of a request that has `permits`, by their limits.
@@ -62,16 +60,18 @@ impl<const N: usize> SetPermit<N> {
     /// of the first limit.
     #[cfg(feature = "std")]
     pub(crate) fn behind(first: SendPermit, weights: &Weights) -> Self {
-        let mut this = Self::NOTHING;
-        for (limit, (taken, weight)) in this.taken.iter_mut().zip(weights.as_slice()).enumerate() {
+        Self::of(|limit| {
+            let weight = weights
+                .as_slice()
+                .get(limit)
+                .filter(|weight| **weight > 0)?;
             let order = if limit == 0 {
                 first.place()
             } else {
                 Order::NONE
             };
-            *taken = (*weight > 0).then(|| SendPermit::with_order(first.time(), *weight, order));
-        }
-        this
+            Some(SendPermit::with_order(first.time(), *weight, order))
+        })
     }
 
     /// Returns the tokens that it took of each of the first `limits`.

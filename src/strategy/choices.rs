@@ -167,7 +167,8 @@ impl Choices {
     }
 
     pub(super) fn into_plan<P>(self, pace: P) -> Plan<P> {
-        let clock = self.clock();
+        let given = self.clock.clone();
+        let clock = given.unwrap_or_else(|| Arc::new(MonotonicClock::new()));
         let max_backoff = self.max_backoff.unwrap_or(MAX_BACKOFF);
         let max_attempts = self.max_attempts.unwrap_or(if self.is_dynamodb() {
             DYNAMODB_MAX_ATTEMPTS
@@ -218,11 +219,6 @@ impl Choices {
     pub(super) fn stall_timeout(&self) -> Option<Duration> {
         self.bulk
             .then(|| self.stall_timeout.unwrap_or(STALL_TIMEOUT))
-    }
-
-    pub(super) fn clock(&self) -> Arc<dyn Clock> {
-        let given = self.clock.clone();
-        given.unwrap_or_else(|| Arc::new(MonotonicClock::new()))
     }
 
     fn generation(&self) -> RetryGeneration {
