@@ -214,7 +214,7 @@ impl Law for Aws {
         }
     }
 
-    fn respond(&self, state: State, event: &Event<'_>) -> Option<Decision> {
+    fn decide(&self, state: State, event: &Event<'_>) -> Option<Decision> {
         if event.throttled == 0 {
             return None;
         }

@@ -16,6 +16,7 @@ pub(crate) mod cubic;
 pub(crate) mod declared;
 pub(crate) mod outcome;
 pub(crate) mod paced;
+mod respond;
 mod state;
 
 pub use declared::{
@@ -25,6 +26,7 @@ pub use outcome::Recorded;
 pub use paced::{LearnedRate, PacedSettings, PacedSettingsBuilder, PacedSettingsError};
 
 pub(crate) use declared::Ledger;
+pub(crate) use respond::Response;
 pub(crate) use state::{Draining, State};
 
 use core::num::NonZeroU64;
@@ -80,6 +82,19 @@ pub(crate) struct Window {
     pub(crate) cycle: Option<u128>,
 }
 
+impl Window {
+    /// What does not touch the window at `now`.
+    pub(crate) const fn unturned(now: u64) -> Self {
+        Self {
+            next: None,
+            end: u64::MAX,
+            counted: None,
+            at: now,
+            cycle: None,
+        }
+    }
+}
+
 /// A window that is over: when it began, the rate of the one before, and that of what was done in
 /// it, without what failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -115,9 +130,9 @@ pub(crate) struct Event<'a> {
     pub(crate) is_used_up: &'a dyn Fn() -> bool,
 }
 
-/// A response, as a law counts it that corrects its first decision.
+/// A response that came back, as a law counts it that corrects its first decision.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Response {
+pub(crate) struct Returned {
     pub(crate) now: u64,
     /// When the request was sent, at most `now`. `None` if the clock was not read, which is so only
     /// for requests that were sent while nothing was limited.
@@ -186,7 +201,7 @@ pub(crate) struct Shown {
 /// One law, with its settings.
 ///
 /// A law counts responses in windows ([`begin`](Self::begin), [`turn`](Self::turn)), decides on
-/// what happens ([`respond`](Self::respond)), and says what [`rate`](Self::rate) follows from its
+/// what happens ([`decide`](Self::decide)), and says what [`rate`](Self::rate) follows from its
 /// last decision. A method with a body says what a law does that has no windows, begins with no
 /// limit and corrects no decision; such a law leaves the method out.
 pub(crate) trait Law {
@@ -221,13 +236,7 @@ pub(crate) trait Law {
         now: u64,
         _sent: u64,
     ) -> Window {
-        Window {
-            next: None,
-            end: u64::MAX,
-            counted: None,
-            at: now,
-            cycle: None,
-        }
+        Window::unturned(now)
     }
 
     /// Returns the fill rate in `state`, [`Rate::LEAST`] in a pause; and if there is no `reading`
@@ -240,11 +249,11 @@ pub(crate) trait Law {
     }
 
     /// Decides on `event`. `None` leaves the state as it is.
-    fn respond(&self, state: State, event: &Event<'_>) -> Option<Decision>;
+    fn decide(&self, state: State, event: &Event<'_>) -> Option<Decision>;
 
     /// Looks at a response after the first decision, beside what has been counted: it may show that
     /// the decision was wrong. There are no `counts` for the throttle that made it.
-    fn drain(&self, _state: State, _counts: Option<u128>, _response: &Response) -> Drain {
+    fn drain(&self, _state: State, _counts: Option<u128>, _returned: &Returned) -> Drain {
         Drain::Over(None)
     }
 
@@ -339,8 +348,8 @@ impl Controller {
         fn turn(&self, reading: u128, cycle: u128, counts: impl Fn() -> (u64, u64), state: State, now: u64, sent: u64) -> Window;
         fn rate(&self, state: State, now: u64, reading: Option<u128>) -> Rate;
         fn quiet(&self, state: State, now: u64, rate: Rate, reading: u128) -> Quiet;
-        fn respond(&self, state: State, event: &Event<'_>) -> Option<Decision>;
-        fn drain(&self, state: State, counts: Option<u128>, response: &Response) -> Drain;
+        fn decide(&self, state: State, event: &Event<'_>) -> Option<Decision>;
+        fn drain(&self, state: State, counts: Option<u128>, returned: &Returned) -> Drain;
         fn shown(&self, state: State, counted: Counted, now: u64) -> Shown;
     }
 

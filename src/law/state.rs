@@ -65,6 +65,11 @@ impl State {
         Self(self.begun_anew(now, 0).0 | Self::ENDED.put(1))
     }
 
+    /// Returns the same state with another memory.
+    pub(crate) const fn with_memory(self, memory: u64) -> Self {
+        Self((self.0 & !Self::MEMORY.put(u64::MAX)) | Self::MEMORY.put(memory))
+    }
+
     /// Returns the same state with another time.
     pub(crate) const fn brought_back(self, now: u64) -> Self {
         Self((self.0 & !Self::SINCE.put(u64::MAX)) | Self::SINCE.put(now))

@@ -1,6 +1,7 @@
 //! How the rate follows from what is recorded: an outcome goes in, and a rate or a pause comes out.
 //!
-//! The law is a pure function of the state, of what was counted, and of the time. The state's word
+//! The law is a pure function of the state, of what was counted, and of the time. A response asks it
+//! once, and again only after another thread has changed a word. The state's word
 //! decides which throttle counts. Whoever finds that the line does not follow the state yet changes
 //! the line.
 //!
@@ -19,12 +20,23 @@ use core::time::Duration;
 use super::acquire::Engaged;
 use super::gate::{GateWord, LONGEST_QUIET};
 use super::limits::Phase;
-use super::state::Next;
-use crate::bits::LAST_TIME;
+use super::state::{Next, Step};
 use crate::fixed::Rate;
-use crate::law::{Controller, Drain, Draining, Event, Past, Recorded, Response, State, Window};
+use crate::law::{Controller, Drain, Draining, Recorded, Response, State, Window};
 use crate::line::{FINER, Head, Line, TOKEN};
 use crate::{Outcome, SendPermit};
+
+/// A response that has come back.
+#[derive(Clone, Copy)]
+struct Returned {
+    now: u64,
+    /// When the request was sent, if its clock was read.
+    sent: Option<u64>,
+    done: u32,
+    throttled: u32,
+    pause: u64,
+    is_silent: bool,
+}
 
 /// A limiter that limits, as its law moves the rate.
 #[derive(Clone, Copy)]
@@ -58,105 +70,64 @@ impl Adaptation<'_> {
             .issue(|issued| Ok::<_, Infallible>(issued.less(line.capacity())));
     }
 
-    /// Takes in an answer that was not throttled, and the `window` that it was counted in; `gate`
-    /// was seen before.
-    pub(super) fn answered(
-        self,
-        elapsed: u64,
-        permit: SendPermit,
-        outcome: Outcome,
-        window: Window,
-        gate: GateWord,
-    ) -> Recorded {
-        let law = self.law.get();
-        let sent = self.law.sent_at(permit, elapsed);
-        self.lending().hand_back(elapsed);
-        self.lending().collect(elapsed);
+    /// Takes in an answer that was not throttled.
+    pub(super) fn answered(self, now: u64, permit: SendPermit, outcome: Outcome) -> Recorded {
+        let gate = self.gate.look();
+        self.lending().hand_back(now);
+        self.lending().collect(now);
         let is_answer = outcome == Outcome::NotThrottled;
-        if is_answer {
-            if permit.is_timed() && !permit.is_earlier() {
-                self.note_trip(elapsed.saturating_sub(sent));
-            }
-            self.drain(&law, elapsed, permit, false);
+        if is_answer && permit.is_timed() && !permit.is_earlier() {
+            self.note_trip(now.saturating_sub(self.law.sent_at(permit, now)));
         }
         // A request that had no answer says nothing of a service that has said nothing.
         let is_silent =
             outcome == Outcome::Unknown && self.reports().phase() == Phase::FirstContact;
-        let past = window.counted.filter(|_| !is_silent);
-        // A request without a time was sent while nothing was limited: it opens nothing.
-        let is_done = is_answer && permit.is_timed();
-        let done = if is_done { permit.weight() } else { 0 };
-        let recorded = self.respond(&law, elapsed, sent, done, past);
+        let (recorded, window) = self.respond(Returned {
+            now,
+            sent: permit.is_timed().then(|| self.law.sent_at(permit, now)),
+            done: if is_answer { permit.weight() } else { 0 },
+            throttled: 0,
+            pause: 0,
+            is_silent,
+        });
         if !self.state.load().is_engaged() {
-            self.hold(elapsed);
+            self.hold(now);
         }
         self.follow(window.at);
         if !self.state.load().is_engaged() {
             // After the line has been let go, see `Gate`.
-            let quiet = elapsed.saturating_add(LONGEST_QUIET);
+            let quiet = now.saturating_add(LONGEST_QUIET);
             self.gate.quiet_until(gate, window.end.min(quiet), false);
         }
         self.waking().due(window.at);
-        recorded
+        match recorded {
+            // What time alone had added was taken back: that is no cut.
+            Recorded::Cut => Recorded::Counted,
+            recorded => recorded,
+        }
     }
 
     /// Records a throttle that asked for a pause of `hint`.
     #[cold]
     pub(super) fn throttled(self, now: u64, permit: SendPermit, hint: Duration) -> Recorded {
         self.lending().hand_back(now);
-        let law = self.law.get();
-        let mut now = now;
-        if !law.moves_with_time() {
+        if !self.law.moves_with_time() {
             self.meter.count(permit.weight());
-            let window = self.meter.turn(&law, self.state.load(), now, now);
-            now = window.at;
         }
-        self.drain(&law, now, permit, true);
         let contradicted = self.reports().refuse(now, permit, hint);
-        let pause = u64::try_from(hint.as_nanos()).unwrap_or(u64::MAX);
-        // Of the published law a hint is only looked at.
-        let longest = law.paced().map_or(0, |paced| paced.longest_pause());
-        let until = now.saturating_add(pause.min(longest)).min(LAST_TIME);
-        let recorded = self.replace_state(now, |last, fill| {
-            let sent = if permit.is_timed() || !last.is_engaged() {
-                self.law.sent_at(permit, now)
-            } else {
-                0 // while nothing was limited yet, so before the last cut
-            };
-            let event = Event {
-                now,
-                sent,
-                done: 0,
-                throttled: permit.weight(),
-                until,
-                fill,
-                counted: self.meter.counted(),
-                since_change: self.beside().baseline.since(last.version(), self.meter),
-                past: None,
-                is_used_up: &|| true,
-            };
-            let decision = law.respond(last, &event)?;
-            let next = last.decided(decision);
-            if !last.is_engaged() {
-                // Before the state: see `DrainWord`.
-                let first = Response {
-                    now,
-                    sent: Some(sent),
-                    weight: permit.weight(),
-                    throttled: true,
-                };
-                if let Drain::Counted(counts) = law.drain(next, None, &first) {
-                    self.beside().drain.begin(next.version(), counts);
-                }
-            }
-            Some(Next::with(next, &event.counted, decision))
+        let (recorded, window) = self.respond(Returned {
+            now,
+            sent: permit.is_timed().then(|| self.law.sent_at(permit, now)),
+            done: 0,
+            throttled: permit.weight(),
+            pause: u64::try_from(hint.as_nanos()).unwrap_or(u64::MAX),
+            is_silent: false,
         });
+        let now = window.at;
         // A shut service is asked by requests as heavy as the refused one, or by none.
-        if permit.weight() > 1
-            && law
-                .shown(self.state.load(), self.meter.counted(), now)
-                .is_shut
-        {
+        let law = self.law.get();
+        let shown = || law.shown(self.state.load(), self.meter.counted(), now);
+        if permit.weight() > 1 && shown().is_shut {
             self.line().make_room(permit.weight());
         }
         self.reports().follow(now);
@@ -166,90 +137,81 @@ impl Adaptation<'_> {
         recorded
     }
 
-    /// Counts a response after the first throttle, until all that was sent before it has come back,
-    /// and corrects the state then, if it was wrong.
-    fn drain(self, law: &Controller, now: u64, permit: SendPermit, throttled: bool) {
-        let sent = permit.is_timed().then(|| self.law.sent_at(permit, now));
-        let response = Response {
-            now,
-            sent,
-            weight: permit.weight(),
-            throttled,
-        };
-        let word = &self.beside().drain;
-        loop {
-            // In this order: see `DrainWord`.
-            let state = self.state.load();
-            let seen = word.load();
-            let Some(counts) = seen.of(state.version()) else {
-                if seen.is_past(state.version()) {
-                    let _ = word.replace(seen, Draining::NONE);
-                }
-                return;
-            };
-            let next = match law.drain(state, Some(counts), &response) {
-                Drain::Unchanged => return,
-                Drain::Counted(counts) => Draining::new(state.version(), counts),
-                Drain::Over(None) => Draining::NONE,
-                Drain::Over(Some(memory)) => {
-                    // If there was another throttle meanwhile it is that one's rate.
-                    self.replace_state(now, |last, _| {
-                        (last == state).then(|| last.next(last.since(), memory))
-                    });
-                    return;
-                }
-            };
-            if word.replace(seen, next) {
-                return;
+    /// Does what the law makes of a response, and of the window that is over with it.
+    ///
+    /// The law is asked once more only if another thread has changed a word meanwhile. What this
+    /// response has ended or counted already it does not do again.
+    fn respond(self, returned: Returned) -> (Recorded, Window) {
+        let Returned { now, throttled, .. } = returned;
+        let law = self.law.get();
+        let mut window = Window::unturned(now);
+        let (mut past, mut is_drained) = (None, false);
+        let recorded = self.replace_state(now, |last, fill| {
+            // In this order, here and below: see `DrainWord`.
+            let drained = self.beside().drain.load();
+            let draining = drained.of(last.version());
+            let seen = self.meter.seen();
+            let since_change = (throttled > 0)
+                .then(|| self.beside().baseline.since(last.version(), self.meter))
+                .flatten();
+            let effects = law.respond(
+                last,
+                &Response {
+                    now,
+                    sent: returned.sent,
+                    done: returned.done,
+                    throttled,
+                    pause: returned.pause,
+                    is_silent: returned.is_silent,
+                    fill,
+                    reading: seen.0,
+                    cycle: seen.1,
+                    counts: &|| self.meter.counts(),
+                    draining: draining.filter(|_| !is_drained),
+                    since_change,
+                    past,
+                    is_used_up: &|| self.is_used_up(now),
+                    is_waited_for: &|| self.is_waited_for(now),
+                },
+            );
+            if !self.meter.take_turn(seen, &effects.window) {
+                return Step::Again;
             }
-        }
+            window = effects.window;
+            past = past.or(window.counted);
+            let counts = match effects.drain {
+                // Those of a state that is past must be dropped before its version comes back.
+                Drain::Unchanged if drained.is_past(last.version()) => Some(Draining::NONE),
+                Drain::Unchanged | Drain::Over(Some(_)) => None,
+                Drain::Counted(counts) => Some(Draining::new(last.version(), counts)),
+                Drain::Over(None) => Some(Draining::NONE),
+            };
+            if let Some(counts) = counts {
+                let is_replaced = self.beside().drain.replace(drained, counts);
+                if !is_replaced && draining.is_some() {
+                    return Step::Again;
+                }
+                is_drained |= draining.is_some();
+            }
+            let Some(state) = effects.next else {
+                return Step::Keep;
+            };
+            if let Some(counts) = effects.begun {
+                // Before the state: see `DrainWord`.
+                self.beside().drain.begin(state.version(), counts);
+            }
+            let cycle = effects
+                .cycle
+                .map(|next| (window.cycle.unwrap_or(seen.1), next));
+            Step::Enter(Next { state, cycle })
+        });
+        (recorded, window)
     }
 
     /// Returns `true` if responses are counted to correct the first throttle, so that each has to
     /// look.
     fn is_draining(self, state: State) -> bool {
         self.beside().drain.load().of(state.version()).is_some()
-    }
-
-    /// Does what the law makes of a response that was not throttled, and of the window that is over
-    /// with it. What time alone had added may be taken back: that is no cut.
-    fn respond(
-        self,
-        law: &Controller,
-        now: u64,
-        sent: u64,
-        done: u32,
-        past: Option<Past>,
-    ) -> Recorded {
-        if done == 0 && past.is_none() {
-            return Recorded::Counted;
-        }
-        let respond = |last: State, fill| {
-            let event = Event {
-                now,
-                sent,
-                done,
-                throttled: 0,
-                until: now,
-                fill,
-                counted: self.meter.counted(),
-                since_change: None,
-                past,
-                is_used_up: &|| self.is_used_up(now),
-            };
-            let decision = law.respond(last, &event)?;
-            let goes_on = !decision.is_end() || !self.is_waited_for(now);
-            let next = law.decided(last, now, decision);
-            goes_on.then(|| Next::with(next, &event.counted, decision))
-        };
-        // Most responses change nothing.
-        if respond(self.state.load(), Rate::ZERO).is_none() {
-            return Recorded::Counted;
-        }
-        match self.replace_state(now, respond) {
-            Recorded::Cut => Recorded::Counted,
-            recorded => recorded,
-        }
     }
 
     /// Returns `true` if the bucket holds less than half of what it can, or no token.
@@ -369,10 +331,10 @@ impl Adaptation<'_> {
     ///
     /// What is recorded is never lost: the call ends when it, or a later state, has taken effect,
     /// or when `next` makes nothing of the state.
-    pub(super) fn replace_state<N: Into<Next>>(
+    pub(super) fn replace_state<N: Into<Step>>(
         self,
         now: u64,
-        next: impl Fn(State, Rate) -> Option<N>,
+        mut next: impl FnMut(State, Rate) -> N,
     ) -> Recorded {
         loop {
             let last = self.state.load();
@@ -388,8 +350,10 @@ impl Adaptation<'_> {
             }
             let baseline = self.beside().baseline.load();
             let fill = head.rate();
-            let Some(Next { state: next, cycle }) = next(last, fill).map(Into::into) else {
-                return Recorded::Counted;
+            let Next { state: next, cycle } = match next(last, fill).into() {
+                Step::Keep => return Recorded::Counted,
+                Step::Again => continue,
+                Step::Enter(next) => next,
             };
             // Before and after: see `Gate`, and `lease`.
             self.end_leases();

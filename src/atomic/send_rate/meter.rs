@@ -108,23 +108,36 @@ impl Meter {
         replaced
     }
 
-    /// Ends the window if it is over at `now`, when a response to a request sent at `sent` has been
-    /// counted. The first thread to end it has done so for all: the sum that one window ends
-    /// with is the base of the next.
+    /// Returns the law's reading, and the cycle.
+    pub(super) fn seen(&self) -> (u128, u128) {
+        (self.reading(), self.cycle.load(Relaxed))
+    }
+
+    /// Returns the sum of all counts, and how many in this window failed. Called after
+    /// [`seen`](Self::seen): see there.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        (self.sum(), self.failed.load(Relaxed))
+    }
+
+    /// Ends the window that was `seen`, if `window` says so. The first thread to end it has done so
+    /// for all: the sum that one window ends with is the base of the next. `false` if another
+    /// thread has.
+    pub(super) fn take_turn(&self, seen: (u128, u128), window: &Window) -> bool {
+        let Some(next) = window.next else { return true };
+        let is_first = self.replace(seen.0, next);
+        if let (true, Some(next)) = (is_first, window.cycle) {
+            self.change_cycle(seen.1, next);
+        }
+        is_first
+    }
+
+    /// Ends the window if it is over at `now`, after a response was counted while nothing has ever
+    /// been limited.
     pub(super) fn turn(&self, law: &Controller, state: State, now: u64, sent: u64) -> Window {
         loop {
-            let reading = self.reading();
-            // The sum after the load, see there.
-            let counts = || (self.sum(), self.failed.load(Relaxed));
-            let cycle = self.cycle.load(Relaxed);
-            let window = law.turn(reading, cycle, counts, state, now, sent);
-            let Some(next) = window.next else {
-                return window;
-            };
-            if self.replace(reading, next) {
-                if let Some(next) = window.cycle {
-                    self.change_cycle(cycle, next);
-                }
+            let seen = self.seen();
+            let window = law.turn(seen.0, seen.1, || self.counts(), state, now, sent);
+            if self.take_turn(seen, &window) {
                 return window;
             }
         }

@@ -107,16 +107,12 @@ impl SendRate {
 
     #[inline(never)]
     fn look_closely(&self, elapsed: u64, permit: SendPermit, outcome: Outcome) -> Recorded {
-        let gate = self.gate.look();
-        let engaged = self.words();
-        let state = engaged.map_or(State::NONE, |engaged| engaged.state.load());
-        let sent = self.law.sent_at(permit, elapsed);
-        let window = self.meter.turn(&self.law.get(), state, elapsed, sent);
-        if let Some(engaged) = engaged {
-            return engaged
-                .adaptation()
-                .answered(elapsed, permit, outcome, window, gate);
+        if let Some(engaged) = self.words() {
+            return engaged.adaptation().answered(elapsed, permit, outcome);
         }
+        let gate = self.gate.look();
+        let sent = self.law.sent_at(permit, elapsed);
+        let window = self.meter.turn(&self.law.get(), State::NONE, elapsed, sent);
         self.gate.quiet_until(gate, window.end, false);
         Recorded::Counted
     }

@@ -12,7 +12,7 @@ use crate::atomic::sync::{
     AtomicU64, AtomicU128,
     Ordering::{Acquire, Relaxed, Release},
 };
-use crate::law::{Counted, Decision, Draining, State};
+use crate::law::{Draining, State};
 
 /// The state word. Its compare-and-swap decides that there was a throttle and what rate follows.
 /// Requests go by that rate once `head` has it, which the next recorder sees to if the throttled
@@ -58,19 +58,18 @@ pub(super) struct Next {
     pub(super) cycle: Option<(u128, u128)>,
 }
 
-impl Next {
-    pub(super) fn with(state: State, seen: &Counted, decision: Decision) -> Self {
-        let cycle = match decision {
-            Decision::Limit { cycle, .. } => cycle.map(|next| (seen.cycle, next)),
-            Decision::End => None,
-        };
-        Self { state, cycle }
-    }
+/// What a thread makes of the last state.
+pub(super) enum Step {
+    /// It stays.
+    Keep,
+    /// Another word has changed: all is looked at again.
+    Again,
+    Enter(Next),
 }
 
-impl From<State> for Next {
-    fn from(state: State) -> Self {
-        Self { state, cycle: None }
+impl From<Option<State>> for Step {
+    fn from(next: Option<State>) -> Self {
+        next.map_or(Self::Keep, |state| Self::Enter(Next { state, cycle: None }))
     }
 }
 

@@ -239,15 +239,15 @@ impl Law for Declared {
         }
     }
 
-    fn respond(&self, state: State, event: &Event<'_>) -> Option<Decision> {
+    fn decide(&self, state: State, event: &Event<'_>) -> Option<Decision> {
         let is_first_contact = Self::is_first_contact(state);
         if event.throttled > 0 && (is_first_contact || self.is_free(state)) {
             // To the paced law this is the first throttle: what limits to nothing that matters, or
             // by first contact, is not of its making.
-            return self.otherwise.respond(State::NONE, event);
+            return self.otherwise.decide(State::NONE, event);
         }
         if !is_first_contact {
-            return self.otherwise.respond(state, event);
+            return self.otherwise.decide(state, event);
         }
         // It goes on limiting, so that what is declared holds: to nothing that matters.
         event.past.map(|_| Decision::Limit {

@@ -59,7 +59,7 @@ fn throttled(sent: u64) -> Event<'static> {
 
 /// The state after the paced law's first cut, at 12 s.
 fn cut(paced: &PacedSettings) -> State {
-    let cut = paced.respond(State::NONE, &throttled(11 * SECOND));
+    let cut = paced.decide(State::NONE, &throttled(11 * SECOND));
     State::NONE.decided(cut.expect("the first throttle cuts"))
 }
 
@@ -146,7 +146,7 @@ fn the_first_answer_without_a_report_ends_first_contact() {
         past: Some(past),
         ..throttled(now)
     };
-    let decision = law.respond(first, &event);
+    let decision = law.decide(first, &event);
     assert_eq!(
         decision,
         Some(Decision::Limit {
@@ -164,13 +164,13 @@ fn the_first_throttle_is_the_first_one_of_the_paced_law() {
     let law = law(PacedSettings::new(), 1);
     let paced = law.paced();
     let before = &throttled(9 * SECOND);
-    let first = paced.respond(State::NONE, before);
+    let first = paced.decide(State::NONE, before);
     assert!(first.is_some());
     for unseen in [first_contact(), state(law.unlimited())] {
-        assert_eq!(law.respond(unseen, before), first, "{unseen:?}");
+        assert_eq!(law.decide(unseen, before), first, "{unseen:?}");
     }
     // Of a request that was sent before the last cut it says nothing new.
-    assert_eq!(law.respond(cut(&paced), before), None);
+    assert_eq!(law.decide(cut(&paced), before), None);
 }
 
 /// What was learned of windows holds until something is declared.
@@ -183,7 +183,7 @@ fn it_begins_in_the_cycles_that_were_learned() {
     let law = law(paced, 1);
     assert_eq!(Some(law.unlimited()), paced.unthrottled().start);
     // A throttle shuts it: forty a minute are a knock in a second and a half.
-    let shut = law.respond(state(law.unlimited()), &throttled(11 * SECOND));
+    let shut = law.decide(state(law.unlimited()), &throttled(11 * SECOND));
     let shut = State::NONE.decided(shut.expect("it is heard"));
     let counted = throttled(0).counted;
     assert!(law.shown(shut, counted, 12 * SECOND).is_shut);
@@ -218,15 +218,15 @@ fn where_nothing_is_declared_the_paced_law_decides() {
             throttled: 0,
             ..throttled(11 * SECOND)
         };
-        let step = law.respond(initial, &response);
-        assert_eq!(step, paced.respond(initial, &response));
+        let step = law.decide(initial, &response);
+        assert_eq!(step, paced.decide(initial, &response));
         assert_eq!(step.is_some(), slow);
-        assert_eq!(law.respond(first_contact(), &response), None);
+        assert_eq!(law.decide(first_contact(), &response), None);
         let much_left = Event {
             is_used_up: &|| false,
             ..response
         };
-        assert_eq!(law.respond(initial, &much_left), None);
+        assert_eq!(law.decide(initial, &much_left), None);
     }
 }
 

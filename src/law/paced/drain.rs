@@ -11,7 +11,7 @@ use super::delivered::MOST_DOUBT;
 use super::settings::PacedSettings;
 use crate::bits::Field;
 use crate::fixed::Rate;
-use crate::law::{Drain, Response};
+use crate::law::{Drain, Returned};
 
 /// So many must have been done, and twice as many answered.
 const ENOUGH: u64 = 8;
@@ -71,7 +71,7 @@ impl Drained {
     }
 
     /// Counts a response that came `after` the cut, in nanoseconds. `None` if there is no room.
-    fn with(self, after: u64, response: &Response) -> Option<Self> {
+    fn with(self, after: u64, response: &Returned) -> Option<Self> {
         let (mut done, mut throttled) = (self.done(), self.throttled());
         if response.throttled {
             throttled = throttled.saturating_add(1).min(MOST_THROTTLED);
@@ -100,7 +100,7 @@ pub(super) fn drain(
     settings: &PacedSettings,
     first: Cut,
     drained: Drained,
-    response: &Response,
+    response: &Returned,
 ) -> Drain {
     let trip = drained.trip();
     let after = response.now.saturating_sub(first.since);
@@ -166,8 +166,8 @@ mod tests {
     }
 
     /// A response so long after the cut, to a request that was sent then.
-    fn response(after: u64, sent: Option<u64>) -> Response {
-        Response {
+    fn response(after: u64, sent: Option<u64>) -> Returned {
+        Returned {
             now: SINCE + after,
             sent,
             weight: 1,
@@ -180,11 +180,11 @@ mod tests {
     }
 
     /// What is counted after `drained` and a response.
-    fn after(drained: Drained, response: &Response) -> Drain {
+    fn after(drained: Drained, response: &Returned) -> Drain {
         drain(&PacedSettings::new(), cut(2), drained, response)
     }
 
-    fn counted(drained: Drained, response: &Response) -> Drained {
+    fn counted(drained: Drained, response: &Returned) -> Drained {
         match after(drained, response) {
             Drain::Counted(bits) => Drained::from_bits(bits),
             other => panic!("{other:?}"),
@@ -234,11 +234,11 @@ mod tests {
 
     #[test]
     fn counts_keep_the_latest_response_and_weights() {
-        let heavy = Response {
+        let heavy = Returned {
             weight: 7,
             ..response(9 << COARSER, Some(SINCE))
         };
-        let throttled = Response {
+        let throttled = Returned {
             throttled: true,
             ..response(3 << COARSER, Some(SINCE))
         };
@@ -248,7 +248,7 @@ mod tests {
             assert_eq!(counts(drained), (7, times.min(31), 9 << COARSER));
         }
         assert_eq!(drained.trip(), TRIP);
-        let most = Response {
+        let most = Returned {
             weight: (1 << 24) - 8,
             ..heavy
         };

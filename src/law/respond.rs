@@ -1,0 +1,147 @@
+//! What a response does to a limiter: the one question that its words ask of a law for it.
+
+use super::{Controller, Counted, Decision, Drain, Event, Past, Returned, State, Window};
+use crate::bits::LAST_TIME;
+use crate::fixed::Rate;
+
+/// A response, and what its limiter knows.
+#[derive(Clone, Copy)]
+pub(crate) struct Response<'a> {
+    pub(crate) now: u64,
+    /// When the request was sent, at most `now`. `None` if the clock was not read, which is so only
+    /// for requests that were sent while nothing was limited.
+    pub(crate) sent: Option<u64>,
+    /// The tokens of the request that were done, and those that were throttled. Neither is of an
+    /// attempt without an answer, or of one that failed for another reason.
+    pub(crate) done: u32,
+    pub(crate) throttled: u32,
+    /// How long the service asked for a pause, in nanoseconds.
+    pub(crate) pause: u64,
+    /// Whether it says nothing of a service that has said nothing: an attempt without an answer.
+    pub(crate) is_silent: bool,
+    /// The fill rate.
+    pub(crate) fill: Rate,
+    pub(crate) reading: u128,
+    pub(crate) cycle: u128,
+    /// The sum of all counts, and how many in this window failed. Read after `reading`.
+    pub(crate) counts: &'a dyn Fn() -> (u64, u64),
+    /// What is counted after the first throttle, if anything is.
+    pub(crate) draining: Option<u128>,
+    /// How many have been counted since the state was entered, if that is known.
+    pub(crate) since_change: Option<u64>,
+    /// The window that this response has ended already.
+    pub(crate) past: Option<Past>,
+    /// Whether the rate is used up: the bucket holds less than half of what it can, or no token.
+    pub(crate) is_used_up: &'a dyn Fn() -> bool,
+    /// Whether a place in line waits for its turn.
+    pub(crate) is_waited_for: &'a dyn Fn() -> bool,
+}
+
+/// What follows from a response. The words take it in this order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Effects {
+    pub(crate) window: Window,
+    pub(crate) drain: Drain,
+    /// The state that replaces the last one, and the cycle that begins with it.
+    pub(crate) next: Option<State>,
+    pub(crate) cycle: Option<u128>,
+    /// What is counted from `next` on, which is the first.
+    pub(crate) begun: Option<u128>,
+}
+
+impl Controller {
+    /// Says what follows from `response` in `state`.
+    ///
+    /// A throttle turns no window under a law that time alone moves: it is no delivery. What time
+    /// alone had added may be taken back. A law ends no limit that somebody waits for.
+    pub(crate) fn respond(&self, state: State, response: &Response<'_>) -> Effects {
+        let Response { now, sent, .. } = *response;
+        let is_throttled = response.throttled > 0;
+        let window = if is_throttled && self.moves_with_time() {
+            Window::unturned(now)
+        } else {
+            let (reading, cycle) = (response.reading, response.cycle);
+            let sent = sent.unwrap_or(now);
+            self.turn(reading, cycle, response.counts, state, now, sent)
+        };
+        let now = if is_throttled { window.at } else { now };
+        let returned = Returned {
+            now,
+            sent,
+            weight: response.done.max(response.throttled),
+            throttled: is_throttled,
+        };
+        let drain = match response.draining {
+            Some(counts) if returned.weight > 0 => self.drain(state, Some(counts), &returned),
+            _ => Drain::Unchanged,
+        };
+        let corrected = match drain {
+            Drain::Over(Some(memory)) => state.with_memory(memory),
+            _ => state,
+        };
+        let mut effects = Effects {
+            window,
+            drain,
+            next: (corrected != state).then(|| state.next(state.since(), corrected.memory())),
+            cycle: None,
+            begun: None,
+        };
+        // A request without a time was sent while nothing was limited: it opens nothing, and if it
+        // is throttled it was sent before the last cut.
+        let is_old = sent.is_none() && is_throttled && state.is_engaged();
+        let sent_at = if is_old { 0 } else { sent.unwrap_or(now) };
+        let past = response.past.or(window.counted);
+        let past = past.filter(|_| !response.is_silent && !is_throttled);
+        let done = if sent.is_some() { response.done } else { 0 };
+        if done == 0 && !is_throttled && past.is_none() {
+            return effects;
+        }
+        let longest = self.paced().map_or(0, |paced| paced.longest_pause());
+        let counted = Counted {
+            reading: window.next.unwrap_or(response.reading),
+            sum: (response.counts)().0,
+            cycle: window.cycle.unwrap_or(response.cycle),
+        };
+        let decision = self.decide(
+            corrected,
+            &Event {
+                now,
+                sent: sent_at,
+                done,
+                throttled: response.throttled,
+                until: now
+                    .saturating_add(response.pause.min(longest))
+                    .min(LAST_TIME),
+                fill: response.fill,
+                counted,
+                since_change: response.since_change,
+                past,
+                is_used_up: response.is_used_up,
+            },
+        );
+        let Some(decision) = decision
+            .filter(|decision| is_throttled || !decision.is_end() || !(response.is_waited_for)())
+        else {
+            return effects;
+        };
+        let next = if is_throttled {
+            corrected.decided(decision)
+        } else {
+            self.decided(corrected, now, decision)
+        };
+        if let Decision::Limit { cycle, .. } = decision {
+            effects.cycle = cycle;
+        }
+        if is_throttled && !state.is_engaged() {
+            let first = Returned {
+                sent: Some(sent_at),
+                ..returned
+            };
+            if let Drain::Counted(counts) = self.drain(next, None, &first) {
+                effects.begun = Some(counts);
+            }
+        }
+        effects.next = Some(next);
+        effects
+    }
+}
