@@ -223,8 +223,8 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
             let (Some(rate), weight @ 1..) = (&self.rates[limit], weights[limit]) else {
                 continue;
             };
-            match rate.ask(now, weight, class).permit() {
-                Ok(taken) => permit.put(limit, taken),
+            match rate.ask(now, weight, class).take() {
+                Ok(order) => permit.put(limit, SendPermit::with_order(now, weight, order)),
                 Err(why) => return Err(self.refused(now, weights, class, &permit, limit, why)),
             }
         }

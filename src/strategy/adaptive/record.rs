@@ -50,6 +50,26 @@ impl Adaptive {
             return;
         }
         let now = clock.now();
+        if self.set.is_several() || costs.is_some() {
+            self.record_each(token, now, outcome, costs, is_exact);
+        } else {
+            // There is nothing to share out.
+            let permit = token.send_permit().unwrap_or(SendPermit::sent_at(now));
+            self.record_at(&self.rate, now, permit, outcome, is_exact);
+        }
+        self.look_for_changes();
+    }
+
+    // Out of the way of an attempt at one send rate.
+    #[inline(never)]
+    fn record_each(
+        &self,
+        token: &RetryToken,
+        now: Timestamp,
+        outcome: Outcome,
+        costs: Option<&[u32]>,
+        is_exact: bool,
+    ) {
         let all = self.taken(token, now);
         let permits = |limit| {
             let cost = costs.and_then(|costs| costs.get(limit));
@@ -58,14 +78,25 @@ impl Adaptive {
         };
         self.set
             .record_each(now, permits, outcome, |rate, permit, part| {
-                let recorded = if is_exact {
-                    rate.record(now, permit, part)
-                } else {
-                    rate.record_with(|| now, permit, part)
-                };
-                self.note(rate, now, outcome, recorded);
+                self.record_at(rate, now, permit, part, is_exact);
             });
-        self.look_for_changes();
+    }
+
+    /// Records the outcome with one send rate.
+    fn record_at(
+        &self,
+        rate: &SendRate,
+        now: Timestamp,
+        permit: SendPermit,
+        outcome: Outcome,
+        is_exact: bool,
+    ) {
+        let recorded = if is_exact {
+            rate.record(now, permit, outcome)
+        } else {
+            rate.record_with(|| now, permit, outcome)
+        };
+        self.note(rate, now, outcome, recorded);
     }
 
     /// Hands on what was reported, and returns the true costs of the attempt if they are settled.
