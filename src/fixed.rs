@@ -213,16 +213,18 @@ fn divide(numerator: u128, divisor: u128) -> u128 {
     numerator.checked_div(divisor).unwrap_or(0)
 }
 
-/// Returns the integer part of the cube root, at most 2,642,245, one binary digit at a time.
+/// Returns the integer part of the cube root, at most 2,642,245, by Newton's steps from above: they
+/// fall until they have it.
 fn cube_root_floor(value: u64) -> u64 {
-    let mut root = 0_u64;
-    for bit in (0..22).rev() {
-        let next = root | (1 << bit);
-        if cubed(u128::from(next)) <= u128::from(value) {
-            root = next;
+    let mut root = 2_642_246_u64;
+    loop {
+        let quotient = value.checked_div(root.wrapping_mul(root)).unwrap_or(0);
+        let next = root.wrapping_mul(2).wrapping_add(quotient).wrapping_div(3);
+        if next >= root {
+            return root;
         }
+        root = next;
     }
-    root
 }
 
 #[cfg(test)]
