@@ -35,7 +35,7 @@ D13 $declared s/\\(true, false, Ok\\(more\\)\\) = \\(permit\\.is_ordered\\(\\), 
 D19 src/law/declared/ledger.rs s/if now < over \\{\\n(\\s*)return self\\.probed/if now < over || !resets {\\n\$1return self.probed/
 D21 src/atomic/send_rate/ask.rs s/engaged\\.line\\(\\)\\.make_room\\(weight\\);//g
 K1 src/strategy/adaptive/admit.rs s/drought\\.resumed\\(now, longest\\);//
-K4 src/atomic/send_rate/record.rs s/if outcome == Outcome::Unknown \\{/if outcome == Outcome::Unknown { return Recorded::Counted;/
+K4 src/atomic/send_rate/record.rs s/let outcome = self\\.law\\.note_unserved\\(outcome\\);/if outcome == Outcome::Unknown { return Recorded::Counted; }\\n\$&/
 K7 src/set/guard.rs s/if wait\\.is_some\\(\\) \\&\\& \\(is_early/if ahead > LEAST || (is_early/
 K8 src/strategy/adaptive.rs s/(fn record_cancelled.*?)self\\.engine\\.give_back\\(\\&mut token\\);/\$1let _ = \\&mut token;/s
 Q1 src/strategy/engine.rs s/Weighed::Counts if attempt >= max/Weighed::Counts if attempt > max/

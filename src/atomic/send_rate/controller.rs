@@ -8,7 +8,7 @@ use crate::atomic::sync::{AtomicU128, Ordering::Relaxed};
 use crate::bits::LAST_TIME;
 use crate::law::paced::{PacedSettings, PacedSettingsError};
 use crate::law::{Controller, Dimension};
-use crate::{ControlLaw, SendPermit, Timestamp};
+use crate::{ControlLaw, Outcome, SendPermit, Timestamp};
 
 /// The law of one limiter, with the settings that may change while it is at work.
 pub(crate) struct BoundLaw {
@@ -113,6 +113,21 @@ impl BoundLaw {
     #[inline]
     pub(super) fn note_answer(&self) {
         self.unheard().inspect(|unheard| unheard.answer());
+    }
+
+    /// Notes a request that failed, or was given up before it was answered, and returns what the law
+    /// takes it for: to the published law a failure is an answer.
+    #[cold]
+    pub(super) fn note_unserved(&self, outcome: Outcome) -> Outcome {
+        if outcome == Outcome::Unknown {
+            return outcome;
+        }
+        self.note_answer();
+        if self.moves_with_time() {
+            outcome
+        } else {
+            Outcome::NotThrottled
+        }
     }
 
     /// Returns `true` if declared limits are obeyed, and several answers came without a report.

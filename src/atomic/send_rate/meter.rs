@@ -1,5 +1,6 @@
 //! Counts of requests, and the law's reading of them.
 
+use crate::Outcome;
 use crate::atomic::counter::{Stripe, Stripes};
 use crate::atomic::sync::{
     AtomicU64, AtomicU128,
@@ -37,13 +38,15 @@ impl Meter {
         self.counts.add(u64::from(weight));
     }
 
-    /// Counts a request that failed, and was not throttled: as an answer, and as none that the
-    /// window can show.
-    pub(super) fn count_failed(&self, weight: u32) {
-        // Relaxed, here and where it is read and set to zero: a part of a count that is only looked
-        // at, and that a window which ends at the same time may miss. There is nothing weaker, so
-        // no model. Before the count, so that it is seldom less than its part.
-        self.failed.fetch_add(weight.into(), Relaxed);
+    /// Counts a request that failed, and was not throttled, as an answer and as none that the window
+    /// can show; another one as an answer.
+    pub(super) fn count_unserved(&self, weight: u32, outcome: Outcome) {
+        if outcome == Outcome::Failed {
+            // Relaxed, here and where it is read and set to zero: a part of a count that is only
+            // looked at, and that a window which ends at the same time may miss. There is nothing
+            // weaker, so no model. Before the count, so that it is seldom less than its part.
+            self.failed.fetch_add(weight.into(), Relaxed);
+        }
         self.count(weight);
     }
 

@@ -24,7 +24,11 @@ impl SendRate {
                 self.meter.count(permit.weight());
                 return self.look(elapsed, permit, outcome);
             }
-            Outcome::Failed | Outcome::Unknown => return self.unserved(elapsed, permit, outcome),
+            Outcome::Failed | Outcome::Unknown => {
+                let outcome = self.law.note_unserved(outcome);
+                self.meter.count_unserved(permit.weight(), outcome);
+                return self.look(elapsed, permit, outcome);
+            }
             Outcome::Throttled => Duration::ZERO,
             Outcome::ThrottledFor(hint) => hint,
         };
@@ -33,24 +37,6 @@ impl SendRate {
         self.about_to_limit()
             .adaptation()
             .throttled(elapsed, permit, hint)
-    }
-
-    /// Counts a request that failed for another reason than the limit, or was given up before it was
-    /// answered.
-    #[cold]
-    fn unserved(&self, elapsed: u64, permit: SendPermit, outcome: Outcome) -> Recorded {
-        if outcome == Outcome::Unknown {
-            self.meter.count(permit.weight());
-            return self.look(elapsed, permit, outcome);
-        }
-        self.law.note_answer();
-        if self.law.moves_with_time() {
-            self.meter.count_failed(permit.weight());
-            return self.look(elapsed, permit, outcome);
-        }
-        // To the published law a failure is an answer.
-        self.meter.count(permit.weight());
-        self.look(elapsed, permit, Outcome::NotThrottled)
     }
 
     /// Records the outcome of a request like [`record`](Self::record), and asks for the time only
