@@ -1,6 +1,6 @@
 //! The control laws: what the send rate should be, and the settings of the paced law.
 //!
-//! [`ControlLaw`](crate::ControlLaw) names the laws. Laws are functions of values: no atomics, no
+//! [`ControlLaw`] names the laws. Laws are functions of values: no atomics, no
 //! floats, no clock. All times are nanoseconds after the limiter's start.
 
 // The words of a limiter call a law through `Controller`. A law remembers its last decision in 49

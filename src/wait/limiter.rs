@@ -311,7 +311,7 @@ impl<L: Limit, C: Clock, Z> AcquireRequest<L, C, Z, L::Weights> {
     ///
     /// # Errors
     ///
-    /// [`AcquireError`] if they are not, with the time until then, or if there is no such weight. Of
+    /// [`AcquireError`](crate::AcquireError) if they are not, with the time until then, or if there is no such weight. Of
     /// a set [`SetError`](crate::set::SetError), with the limit that they would come last of.
     ///
     /// # Examples

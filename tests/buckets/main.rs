@@ -7,7 +7,6 @@
 extern crate alloc;
 
 mod history;
-mod lease_threads;
 mod linearizability;
 mod nobody_left;
 mod quota;

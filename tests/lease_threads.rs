@@ -1,6 +1,15 @@
 //! Threads that come one after the other and go by one number: what the last one had taken ahead and
 //! did not spend is there for the next. A pool that ends threads, as rayon's and tokio's blocking
 //! threads do, lost the rest of a lease with each.
+//!
+//! A process of its own: beside other tests a thread of theirs may get the number of one that ended.
+#![cfg(feature = "std")]
+#![expect(
+    clippy::arithmetic_side_effects,
+    reason = "a test may overflow, and fail"
+)]
+
+extern crate alloc;
 
 use alloc::sync::Arc;
 use core::time::Duration;
