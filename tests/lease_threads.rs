@@ -2,7 +2,7 @@
 //! did not spend is there for the next. A pool that ends threads, as rayon's and tokio's blocking
 //! threads do, lost the rest of a lease with each.
 //!
-//! A process of its own: beside other tests a thread of theirs may get the number of one that ended.
+//! No other test runs in this process: its threads could get the numbers of those that ended.
 #![cfg(feature = "std")]
 #![expect(
     clippy::arithmetic_side_effects,

@@ -26,7 +26,7 @@ pub use outcome::Recorded;
 pub use paced::{LearnedRate, PacedSettings, PacedSettingsBuilder, PacedSettingsError};
 
 pub(crate) use declared::Ledger;
-pub(crate) use respond::Response;
+pub(crate) use respond::{Response, Seen};
 pub(crate) use state::{Draining, State};
 
 use core::num::NonZeroU64;
@@ -128,17 +128,6 @@ pub(crate) struct Event<'a> {
     pub(crate) past: Option<Past>,
     /// Whether the rate is used up: the bucket holds less than half of what it can, or no token.
     pub(crate) is_used_up: &'a dyn Fn() -> bool,
-}
-
-/// A response that came back, as a law counts it that corrects its first decision.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Returned {
-    pub(crate) now: u64,
-    /// When the request was sent, at most `now`. `None` if the clock was not read, which is so only
-    /// for requests that were sent while nothing was limited.
-    pub(crate) sent: Option<u64>,
-    pub(crate) weight: u32,
-    pub(crate) throttled: bool,
 }
 
 /// What a response does to what is counted after a first decision.
@@ -253,7 +242,7 @@ pub(crate) trait Law {
 
     /// Looks at a response after the first decision, beside what has been counted: it may show that
     /// the decision was wrong. There are no `counts` for the throttle that made it.
-    fn drain(&self, _state: State, _counts: Option<u128>, _returned: &Returned) -> Drain {
+    fn drain(&self, _state: State, _counts: Option<u128>, _response: &Response) -> Drain {
         Drain::Over(None)
     }
 
@@ -349,7 +338,7 @@ impl Controller {
         fn rate(&self, state: State, now: u64, reading: Option<u128>) -> Rate;
         fn quiet(&self, state: State, now: u64, rate: Rate, reading: u128) -> Quiet;
         fn decide(&self, state: State, event: &Event<'_>) -> Option<Decision>;
-        fn drain(&self, state: State, counts: Option<u128>, returned: &Returned) -> Drain;
+        fn drain(&self, state: State, counts: Option<u128>, response: &Response) -> Drain;
         fn shown(&self, state: State, counted: Counted, now: u64) -> Shown;
     }
 

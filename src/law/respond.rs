@@ -1,12 +1,12 @@
 //! What a response does to a limiter: the one question that its words ask of a law for it.
 
-use super::{Controller, Counted, Decision, Drain, Event, Past, Returned, State, Window};
+use super::{Controller, Counted, Decision, Drain, Event, Past, State, Window};
 use crate::bits::LAST_TIME;
 use crate::fixed::Rate;
 
-/// A response, and what its limiter knows.
-#[derive(Clone, Copy)]
-pub(crate) struct Response<'a> {
+/// A response that has come back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Response {
     pub(crate) now: u64,
     /// When the request was sent, at most `now`. `None` if the clock was not read, which is so only
     /// for requests that were sent while nothing was limited.
@@ -19,6 +19,11 @@ pub(crate) struct Response<'a> {
     pub(crate) pause: u64,
     /// Whether it says nothing of a service that has said nothing: an attempt without an answer.
     pub(crate) is_silent: bool,
+}
+
+/// What the limiter knows when a response comes back.
+#[derive(Clone, Copy)]
+pub(crate) struct Seen<'a> {
     /// The fill rate.
     pub(crate) fill: Rate,
     pub(crate) reading: u128,
@@ -52,37 +57,36 @@ pub(crate) struct Effects {
 impl Controller {
     /// Says what follows from `response` in `state`.
     ///
-    /// A throttle turns no window under a law that time alone moves: it is no delivery. What time
-    /// alone had added may be taken back. A law ends no limit that somebody waits for.
-    pub(crate) fn respond(&self, state: State, response: &Response<'_>) -> Effects {
-        let Response { now, sent, .. } = *response;
+    /// A throttle turns no window under a law that time alone moves: it is no delivery. A limit that
+    /// a place in line waits for does not end.
+    pub(crate) fn respond(&self, state: State, response: Response, seen: &Seen<'_>) -> Effects {
+        let Response { now, sent, .. } = response;
         let is_throttled = response.throttled > 0;
         let window = if is_throttled && self.moves_with_time() {
             Window::unturned(now)
         } else {
-            let (reading, cycle) = (response.reading, response.cycle);
             let sent = sent.unwrap_or(now);
-            self.turn(reading, cycle, response.counts, state, now, sent)
+            self.turn(seen.reading, seen.cycle, seen.counts, state, now, sent)
         };
         let now = if is_throttled { window.at } else { now };
-        let returned = Returned {
-            now,
-            sent,
-            weight: response.done.max(response.throttled),
-            throttled: is_throttled,
-        };
-        let drain = match response.draining {
-            Some(counts) if returned.weight > 0 => self.drain(state, Some(counts), &returned),
+        let response = Response { now, ..response };
+        let drain = match seen.draining {
+            Some(counts) if response.done > 0 || is_throttled => {
+                self.drain(state, Some(counts), &response)
+            }
             _ => Drain::Unchanged,
         };
-        let corrected = match drain {
-            Drain::Over(Some(memory)) => state.with_memory(memory),
-            _ => state,
+        let (corrected, next) = match drain {
+            Drain::Over(Some(memory)) => (
+                state.with_memory(memory),
+                Some(state.next(state.since(), memory)),
+            ),
+            _ => (state, None),
         };
         let mut effects = Effects {
             window,
             drain,
-            next: (corrected != state).then(|| state.next(state.since(), corrected.memory())),
+            next,
             cycle: None,
             begun: None,
         };
@@ -90,53 +94,46 @@ impl Controller {
         // is throttled it was sent before the last cut.
         let is_old = sent.is_none() && is_throttled && state.is_engaged();
         let sent_at = if is_old { 0 } else { sent.unwrap_or(now) };
-        let past = response.past.or(window.counted);
+        let past = seen.past.or(window.counted);
         let past = past.filter(|_| !response.is_silent && !is_throttled);
         let done = if sent.is_some() { response.done } else { 0 };
         if done == 0 && !is_throttled && past.is_none() {
             return effects;
         }
         let longest = self.paced().map_or(0, |paced| paced.longest_pause());
-        let counted = Counted {
-            reading: window.next.unwrap_or(response.reading),
-            sum: (response.counts)().0,
-            cycle: window.cycle.unwrap_or(response.cycle),
-        };
-        let decision = self.decide(
-            corrected,
-            &Event {
-                now,
-                sent: sent_at,
-                done,
-                throttled: response.throttled,
-                until: now
-                    .saturating_add(response.pause.min(longest))
-                    .min(LAST_TIME),
-                fill: response.fill,
-                counted,
-                since_change: response.since_change,
-                past,
-                is_used_up: response.is_used_up,
+        let pause = response.pause.min(longest);
+        let event = Event {
+            now,
+            sent: sent_at,
+            done,
+            throttled: response.throttled,
+            until: now.saturating_add(pause).min(LAST_TIME),
+            fill: seen.fill,
+            counted: Counted {
+                reading: window.next.unwrap_or(seen.reading),
+                sum: (seen.counts)().0,
+                cycle: window.cycle.unwrap_or(seen.cycle),
             },
-        );
-        let Some(decision) = decision
-            .filter(|decision| is_throttled || !decision.is_end() || !(response.is_waited_for)())
-        else {
-            return effects;
+            since_change: seen.since_change,
+            past,
+            is_used_up: seen.is_used_up,
         };
+        let decision = match self.decide(corrected, &event) {
+            None => return effects,
+            Some(Decision::End) if !is_throttled && (seen.is_waited_for)() => return effects,
+            Some(decision) => decision,
+        };
+        if let Decision::Limit { cycle, .. } = decision {
+            effects.cycle = cycle;
+        }
         let next = if is_throttled {
             corrected.decided(decision)
         } else {
             self.decided(corrected, now, decision)
         };
-        if let Decision::Limit { cycle, .. } = decision {
-            effects.cycle = cycle;
-        }
         if is_throttled && !state.is_engaged() {
-            let first = Returned {
-                sent: Some(sent_at),
-                ..returned
-            };
+            let sent = Some(sent_at);
+            let first = Response { sent, ..response };
             if let Drain::Counted(counts) = self.drain(next, None, &first) {
                 effects.begun = Some(counts);
             }

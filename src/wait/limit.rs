@@ -19,7 +19,7 @@ pub trait InLine {
     /// again; `None` if it cannot be woken.
     fn stand(&mut self, now: Timestamp, wait: Duration, waker: &Waker) -> Option<Duration>;
 
-    /// Gives up what it holds, and wakes those whose turn that brings at the time of `now`.
+    /// Gives up what it holds, and wakes the waiters whose turn that brings, at the time of `now`.
     fn leave(&mut self, now: impl FnOnce() -> Timestamp);
 
     /// Returns the limit that it waits for longest: 0 if there is no other.

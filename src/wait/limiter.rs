@@ -311,8 +311,9 @@ impl<L: Limit, C: Clock, Z> AcquireRequest<L, C, Z, L::Weights> {
     ///
     /// # Errors
     ///
-    /// [`AcquireError`](crate::AcquireError) if they are not, with the time until then, or if there is no such weight. Of
-    /// a set [`SetError`](crate::set::SetError), with the limit that they would come last of.
+    /// [`AcquireError`](crate::AcquireError) if they are not, with the time until then, or if there
+    /// is no such weight. Of a set [`SetError`](crate::set::SetError), with the limit whose tokens
+    /// would come last.
     ///
     /// # Examples
     ///

@@ -12,8 +12,8 @@ pub(crate) struct Waiting<H: InLine, C: Clock> {
     deadline: Option<Timestamp>,
 }
 
-/// A place in the line of a [`SendRate`](crate::SendRate), or of each rate of a [`SendSet`](crate::SendSet), for
-/// callers that do the waiting themselves.
+/// A place in the line of a [`SendRate`](crate::SendRate), or of each rate of a
+/// [`SendSet`](crate::SendSet), for callers that do the waiting themselves.
 ///
 /// It has a clock, so that dropping it wakes the waiters behind it at once. A
 /// [`Reservation`](crate::Reservation) is the same place without a clock, for code that is handed

@@ -55,8 +55,8 @@ fn compare(make: impl Fn() -> SendRate, waiters: usize, script: &Script, millis:
     );
     for (task, want) in world.tasks.iter().zip(want) {
         let ended = task.went_at();
-        // The twin looks every millisecond. Here the rate rises at looks only, of which none need come for 50 ms, so that
-        // a turn comes up to half of that later, and is seen up to 50 ms later still.
+        // The twin looks every millisecond. Here the rate rises at looks only, 50 ms apart at most.
+        // So a turn comes up to 25 ms later, and is seen up to 50 ms later still.
         assert!(
             ended.saturating_sub(want) <= 75 * MILLI && want.saturating_sub(ended) <= 2 * MILLI,
             "went at {ended}, not at {want}"

@@ -1,13 +1,12 @@
 //! How the rate follows from what is recorded: an outcome goes in, and a rate or a pause comes out.
 //!
-//! The law is a pure function of the state, of what was counted, and of the time. A response asks it
-//! once, and again only after another thread has changed a word. The state's word
-//! decides which throttle counts. Whoever finds that the line does not follow the state yet changes
-//! the line.
+//! The law is a pure function of the state, of what was counted, and of the time. A response asks
+//! the law once, and again only after another thread has changed a word. The state's word decides
+//! which throttle counts. A thread that finds a line behind the state changes the line.
 //!
 //! | operation | state | line | gate |
 //! |---|---|---|---|
-//! | a throttle, or an answer that moves the state | replaced, by one swap | follows it | disturbed, before and after |
+//! | a throttle, or an answer that moves the state | one swap | follows | disturbed, before and after |
 //! | an answer that does not | | along the law's curve | quiet until that moves |
 //! | time passes | | along the law's curve, by the next call that looks | quiet until that moves |
 //!
@@ -22,21 +21,9 @@ use super::gate::{GateWord, LONGEST_QUIET};
 use super::limits::Phase;
 use super::state::{Next, Step};
 use crate::fixed::Rate;
-use crate::law::{Controller, Drain, Draining, Recorded, Response, State, Window};
+use crate::law::{Controller, Drain, Draining, Recorded, Response, Seen, State, Window};
 use crate::line::{FINER, Head, Line, TOKEN};
 use crate::{Outcome, SendPermit};
-
-/// A response that has come back.
-#[derive(Clone, Copy)]
-struct Returned {
-    now: u64,
-    /// When the request was sent, if its clock was read.
-    sent: Option<u64>,
-    done: u32,
-    throttled: u32,
-    pause: u64,
-    is_silent: bool,
-}
 
 /// A limiter that limits, as its law moves the rate.
 #[derive(Clone, Copy)]
@@ -82,7 +69,7 @@ impl Adaptation<'_> {
         // A request that had no answer says nothing of a service that has said nothing.
         let is_silent =
             outcome == Outcome::Unknown && self.reports().phase() == Phase::FirstContact;
-        let (recorded, window) = self.respond(Returned {
+        let (recorded, window) = self.respond(Response {
             now,
             sent: permit.is_timed().then(|| self.law.sent_at(permit, now)),
             done: if is_answer { permit.weight() } else { 0 },
@@ -115,7 +102,7 @@ impl Adaptation<'_> {
             self.meter.count(permit.weight());
         }
         let contradicted = self.reports().refuse(now, permit, hint);
-        let (recorded, window) = self.respond(Returned {
+        let (recorded, window) = self.respond(Response {
             now,
             sent: permit.is_timed().then(|| self.law.sent_at(permit, now)),
             done: 0,
@@ -139,42 +126,35 @@ impl Adaptation<'_> {
 
     /// Does what the law makes of a response, and of the window that is over with it.
     ///
-    /// The law is asked once more only if another thread has changed a word meanwhile. What this
-    /// response has ended or counted already it does not do again.
-    fn respond(self, returned: Returned) -> (Recorded, Window) {
-        let Returned { now, throttled, .. } = returned;
+    /// The law is asked once more only if another thread has changed a word meanwhile. A window that
+    /// this response has ended, or a count that it is in, is not touched again.
+    fn respond(self, response: Response) -> (Recorded, Window) {
+        let now = response.now;
         let law = self.law.get();
         let mut window = Window::unturned(now);
         let (mut past, mut is_drained) = (None, false);
         let recorded = self.replace_state(now, |last, fill| {
-            // In this order, here and below: see `DrainWord`.
+            // After the state: see `DrainWord`.
             let drained = self.beside().drain.load();
-            let draining = drained.of(last.version());
-            let seen = self.meter.seen();
-            let since_change = (throttled > 0)
+            let draining = drained.of(last.version()).filter(|_| !is_drained);
+            let (reading, cycle) = self.meter.seen();
+            // Only a throttle is compared with what came since.
+            let since_change = (response.throttled > 0)
                 .then(|| self.beside().baseline.since(last.version(), self.meter))
                 .flatten();
-            let effects = law.respond(
-                last,
-                &Response {
-                    now,
-                    sent: returned.sent,
-                    done: returned.done,
-                    throttled,
-                    pause: returned.pause,
-                    is_silent: returned.is_silent,
-                    fill,
-                    reading: seen.0,
-                    cycle: seen.1,
-                    counts: &|| self.meter.counts(),
-                    draining: draining.filter(|_| !is_drained),
-                    since_change,
-                    past,
-                    is_used_up: &|| self.is_used_up(now),
-                    is_waited_for: &|| self.is_waited_for(now),
-                },
-            );
-            if !self.meter.take_turn(seen, &effects.window) {
+            let seen = Seen {
+                fill,
+                reading,
+                cycle,
+                counts: &|| self.meter.counts(),
+                draining,
+                since_change,
+                past,
+                is_used_up: &|| self.is_used_up(now),
+                is_waited_for: &|| self.is_waited_for(now),
+            };
+            let effects = law.respond(last, response, &seen);
+            if !self.meter.take_turn((reading, cycle), &effects.window) {
                 return Step::Again;
             }
             window = effects.window;
@@ -202,7 +182,7 @@ impl Adaptation<'_> {
             }
             let cycle = effects
                 .cycle
-                .map(|next| (window.cycle.unwrap_or(seen.1), next));
+                .map(|next| (window.cycle.unwrap_or(cycle), next));
             Step::Enter(Next { state, cycle })
         });
         (recorded, window)

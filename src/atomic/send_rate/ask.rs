@@ -1,5 +1,13 @@
-//! Places in line, for one token or several, and requests that do not wait for longer than they
-//! say.
+//! What a request asks of one limiter, whatever its class.
+//!
+//! | asked | foreground | background |
+//! |---|---|---|
+//! | [`take`](Ask::take) | a token of a lease or the bucket; several as a place | spare tokens |
+//! | [`queue_up`](Ask::queue_up) | the last place in line | the last place behind the line |
+//! | [`wait`](Ask::wait) | the time until the last place is due | an estimate of that |
+//! | [`check`](Ask::check) | whether the bucket can ever hold as much | the same |
+//!
+//! Nothing is written where the answer is no, but for tokens that the calling thread hands back.
 
 use core::fmt;
 use core::time::Duration;

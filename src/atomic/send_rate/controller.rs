@@ -64,8 +64,8 @@ impl BoundLaw {
             .min(LAST_TIME)
     }
 
-    /// Returns when the request of `permit` was sent, which was answered at `at`: then, if it is not
-    /// known.
+    /// Returns when the request of `permit` was sent, which was answered at `at`. That is `at` if its
+    /// clock was not read.
     pub(super) fn sent_at(&self, permit: SendPermit, at: u64) -> u64 {
         if permit.is_timed() {
             self.elapsed(permit.time()).min(at)
@@ -115,8 +115,8 @@ impl BoundLaw {
         self.unheard().inspect(|unheard| unheard.answer());
     }
 
-    /// Notes a request that failed, or was given up before it was answered, and returns what the law
-    /// takes it for: to the published law a failure is an answer.
+    /// Notes a request that failed or was given up, and returns what the law takes it for. To the
+    /// published law a failure is an answer.
     #[cold]
     pub(super) fn note_unserved(&self, outcome: Outcome) -> Outcome {
         if outcome == Outcome::Unknown {

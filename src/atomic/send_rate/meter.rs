@@ -38,8 +38,7 @@ impl Meter {
         self.counts.add(u64::from(weight));
     }
 
-    /// Counts a request that failed, and was not throttled, as an answer and as none that the window
-    /// can show; another one as an answer.
+    /// Counts a request that failed or was given up. A window shows no failure as delivered.
     pub(super) fn count_unserved(&self, weight: u32, outcome: Outcome) {
         if outcome == Outcome::Failed {
             // Relaxed, here and where it is read and set to zero: a part of a count that is only

@@ -1,12 +1,12 @@
 //! The line of tokens: which token is promised to whom, and when it is minted.
 //!
 //! The line knows no law, no class and no report. `head` says when a token is minted, `issued`
-//! which token was promised last, and `waiters` who waits and what was given up. Whoever owns the
+//! which token was promised last, and `waiters` who waits and what was given up. The owner of the
 //! line sets the rate.
 //!
 //! # States
 //!
-//! With `V` for what is minted by now, `c` for what was given up, and `b` for what the bucket holds:
+//! With `V` for what is minted by now, `c` for what was given up, `b` for what the bucket holds:
 //!
 //! | state | holds | a try | the next place |
 //! |---|---|---|---|

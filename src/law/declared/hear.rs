@@ -43,7 +43,7 @@ pub(super) struct Hearing<'a> {
     pub(super) told: &'a Told,
     /// When the limit is whole by the report.
     pub(super) reset: Option<Within>,
-    /// The ledger before the report, and what becomes of it.
+    /// The ledger before the report, and after.
     pub(super) last: &'a Ledger,
     pub(super) next: Ledger,
 }

@@ -1,4 +1,4 @@
-//! What is seen of those who take from a limit: no service tells it.
+//! What is seen of a service and its clients, and declared by no service.
 
 use super::ledger::{amount, to_i64};
 use crate::fixed::{Rate, SECOND};

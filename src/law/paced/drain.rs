@@ -11,7 +11,7 @@ use super::delivered::MOST_DOUBT;
 use super::settings::PacedSettings;
 use crate::bits::Field;
 use crate::fixed::Rate;
-use crate::law::{Drain, Returned};
+use crate::law::{Drain, Response};
 
 /// So many must have been done, and twice as many answered.
 const ENOUGH: u64 = 8;
@@ -71,12 +71,12 @@ impl Drained {
     }
 
     /// Counts a response that came `after` the cut, in nanoseconds. `None` if there is no room.
-    fn with(self, after: u64, response: &Returned) -> Option<Self> {
+    fn with(self, after: u64, response: &Response) -> Option<Self> {
         let (mut done, mut throttled) = (self.done(), self.throttled());
-        if response.throttled {
+        if response.throttled > 0 {
             throttled = throttled.saturating_add(1).min(MOST_THROTTLED);
         } else {
-            done = done.saturating_add(response.weight.into());
+            done = done.saturating_add(response.done.into());
         }
         let counted = Self::TRIP.put(Self::TRIP.get(self.0))
             | Self::LAST.put((after >> COARSER).max(Self::LAST.get(self.0)))
@@ -100,7 +100,7 @@ pub(super) fn drain(
     settings: &PacedSettings,
     first: Cut,
     drained: Drained,
-    response: &Returned,
+    response: &Response,
 ) -> Drain {
     let trip = drained.trip();
     let after = response.now.saturating_sub(first.since);
@@ -166,12 +166,14 @@ mod tests {
     }
 
     /// A response so long after the cut, to a request that was sent then.
-    fn response(after: u64, sent: Option<u64>) -> Returned {
-        Returned {
+    fn response(after: u64, sent: Option<u64>) -> Response {
+        Response {
             now: SINCE + after,
             sent,
-            weight: 1,
-            throttled: false,
+            done: 1,
+            throttled: 0,
+            pause: 0,
+            is_silent: false,
         }
     }
 
@@ -180,11 +182,11 @@ mod tests {
     }
 
     /// What is counted after `drained` and a response.
-    fn after(drained: Drained, response: &Returned) -> Drain {
+    fn after(drained: Drained, response: &Response) -> Drain {
         drain(&PacedSettings::new(), cut(2), drained, response)
     }
 
-    fn counted(drained: Drained, response: &Returned) -> Drained {
+    fn counted(drained: Drained, response: &Response) -> Drained {
         match after(drained, response) {
             Drain::Counted(bits) => Drained::from_bits(bits),
             other => panic!("{other:?}"),
@@ -234,12 +236,12 @@ mod tests {
 
     #[test]
     fn counts_keep_the_latest_response_and_weights() {
-        let heavy = Returned {
-            weight: 7,
+        let heavy = Response {
+            done: 7,
             ..response(9 << COARSER, Some(SINCE))
         };
-        let throttled = Returned {
-            throttled: true,
+        let throttled = Response {
+            throttled: 1,
             ..response(3 << COARSER, Some(SINCE))
         };
         let mut drained = counted(begun(), &heavy);
@@ -248,8 +250,8 @@ mod tests {
             assert_eq!(counts(drained), (7, times.min(31), 9 << COARSER));
         }
         assert_eq!(drained.trip(), TRIP);
-        let most = Returned {
-            weight: (1 << 24) - 8,
+        let most = Response {
+            done: (1 << 24) - 8,
             ..heavy
         };
         let full = counted(drained, &most);

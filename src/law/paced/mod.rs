@@ -221,7 +221,7 @@ pub use self::learned::LearnedRate;
 pub use self::settings::{PacedSettings, PacedSettingsBuilder, PacedSettingsError};
 use self::shut::Shut;
 use super::{
-    Counted, Decision, Drain, Event, Law, Past, Quiet, Returned, Shown, State, Unthrottled, Window,
+    Counted, Decision, Drain, Event, Law, Past, Quiet, Response, Shown, State, Unthrottled, Window,
 };
 use crate::fixed::Rate;
 
@@ -470,7 +470,7 @@ impl Law for PacedSettings {
         (event.is_used_up)().then(|| limit(event.now, step))
     }
 
-    fn drain(&self, state: State, counts: Option<u128>, response: &Returned) -> Drain {
+    fn drain(&self, state: State, counts: Option<u128>, response: &Response) -> Drain {
         if let Some(counts) = counts {
             return drain(self, cut_of(state), Drained::from_bits(counts), response);
         }
