@@ -127,16 +127,16 @@ impl Adaptation<'_> {
     /// Does what the law makes of a response, and of the window that is over with it.
     ///
     /// The law is asked once more only if another thread has changed a word meanwhile. A window that
-    /// this response has ended, or a count that it is in, is not touched again.
+    /// this response has ended stays its own. Model: `paced::a_window_never_undoes_a_throttle`.
     fn respond(self, response: Response) -> (Recorded, Window) {
         let now = response.now;
         let law = self.law.get();
         let mut window = Window::unturned(now);
-        let (mut past, mut is_drained) = (None, false);
+        let mut past = None;
         let recorded = self.replace_state(now, |last, fill| {
             // After the state: see `DrainWord`.
             let drained = self.beside().drain.load();
-            let draining = drained.of(last.version()).filter(|_| !is_drained);
+            let draining = drained.of(last.version());
             let (reading, cycle) = self.meter.seen();
             // Only a throttle is compared with what came since.
             let since_change = (response.throttled > 0)
@@ -171,8 +171,9 @@ impl Adaptation<'_> {
                 if !is_replaced && draining.is_some() {
                     return Step::Again;
                 }
-                is_drained |= draining.is_some();
             }
+            // A state that is lost from here on has another version: this response does not count
+            // twice.
             let Some(state) = effects.next else {
                 return Step::Keep;
             };
