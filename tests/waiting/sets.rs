@@ -92,6 +92,27 @@ fn what_cannot_come_in_time_is_refused_with_its_limit() {
 }
 
 #[test]
+fn a_place_says_which_limit_it_waits_for() {
+    for (weights, limit, due) in [([1, 50], 0, 200), ([0, 50], 1, 50)] {
+        let world = World::default();
+        let (limiter, _) = limiter(&world.hands);
+        let mut place = limiter.tokens(weights).reserve().expect("it may wait");
+        // It looks sooner than it is due, to stand in the other line in time.
+        while let Err(wait) = place.claim() {
+            assert_eq!(place.limit(), limit);
+            let now = world.hands.now().saturating_add(wait);
+            world.hands.set(now.as_nanos());
+        }
+        assert_eq!(world.hands.now(), at(due * MILLI));
+        let permit = place.claim();
+        assert!(
+            permit.is_ok() && place.claim() == permit,
+            "the same ever after"
+        );
+    }
+}
+
+#[test]
 fn a_request_is_woken_when_its_last_turn_comes_sooner() {
     let mut world = World::default();
     let (limiter, rates) = limiter(&world.hands);
