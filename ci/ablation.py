@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Switches each rule of the declared law off alone, plays the scenes of examples/declared and 150
-random systems that tell little, and prints what gets worse: the table in src/law/declared/README.md.
+random systems that tell little, and prints what gets worse: the table in crates/core/src/law/declared/README.md.
 
 The switches are put into a copy, so the law has none. Arguments are parts to do alone; `--check`
 only looks whether each switch fits the code, exactly once. Options after `--` go to the scenes,
@@ -17,8 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WORK = ROOT / "target/ablation"
 TREE = WORK / "tree"
-LAW = "src/law/declared/"
-COPIED = ["Cargo.toml", "Cargo.lock", "README.md", "src", "tests/laws/models", "fuzz", "examples"]
+LAW = "crates/core/src/law/declared/"
+COPIED = ["Cargo.toml", "Cargo.lock", "README.md", "crates", "src", "tests/laws/models", "fuzz", "examples"]
 
 # part, file, text, and what stands for it; `OFF` is true while the part is switched off.
 SWITCHES = [
@@ -102,8 +102,8 @@ def copy():
             (TREE / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / name, TREE / name)
     manifest = TREE / "Cargo.toml"
-    manifest.write_text(re.sub(r"(?m)^(default-)members = .*", r'\1members = ["."]', re.sub(r"(?m)^members = .*", 'members = ["examples"]', manifest.read_text())))
-    lib = TREE / "src/lib.rs"
+    manifest.write_text(re.sub(r"(?m)^(default-)members = .*", r'\1members = ["."]', re.sub(r"(?m)^members = .*", 'members = ["crates/core", "examples"]', manifest.read_text())))
+    lib = TREE / "crates/core/src/lib.rs"
     lib.write_text(lib.read_text() + WITHOUT)
 
 

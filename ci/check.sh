@@ -58,7 +58,7 @@ tests() { cargo test; }
 
 # The models of the atomic core, each in a process of its own. Those over 15 seconds are ignored here: nightly has them.
 loom() { models --lib -- "$@"; }
-models() { RUSTFLAGS="--cfg loom" apart test --release -p loom-tests --target-dir "$loom_target" "$@"; }
+models() { RUSTFLAGS="--cfg loom" apart test --release -p loom-tests --features strategies --target-dir "$loom_target" "$@"; }
 
 # Threads stopped at every atomic step: the others must finish in a bounded number of steps. Then the accesses of each operation to
 # shared cache lines, counted.
@@ -71,7 +71,7 @@ stall() {
 }
 
 # What is too large for loom, under thousands of random schedules.
-shuttle() { RUSTFLAGS="--cfg shuttle" cargo test --release -p shuttle-tests --lib --target-dir "$shuttle_target" -- "$@"; }
+shuttle() { RUSTFLAGS="--cfg shuttle" cargo test --release -p shuttle-tests --features strategies --lib --target-dir "$shuttle_target" -- "$@"; }
 
 # The fuzz targets as ordinary tests, on the stable compiler: corpus, generated inputs and whole systems. Optimized, but with overflow
 # checks and debug assertions, as under libFuzzer.

@@ -46,10 +46,11 @@ def imports(folder):
         first, *rest = [part for part in path.split("::") if part not in ("self", "crate")]
         if first in files and rest:
             exported[rest[-1]] = first
-    here = folder.parts[1:]
+    here = folder.parts[folder.parts.index("src") + 1 :]
     arrows = {name: set() for name in files}
     for name, file in ((name, file) for name in files for file in files[name]):
-        at = [part for part in file.with_suffix("").parts[1:] if part != "mod"]
+        parts = file.with_suffix("").parts
+        at = [part for part in parts[parts.index("src") + 1 :] if part != "mod"]
         for first, *parts in (path.split("::") for path in paths(code(file))):
             if first in ("super", "self"):
                 ups = [first, *parts].count("super")

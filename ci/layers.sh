@@ -5,7 +5,10 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 # How high the files stand on each other: with `--floors` the script says that alone.
-floors() { python3 ci/floors.py src:8:0 src/atomic:4:0 src/atomic/counter:3:0 src/atomic/send_rate:6:0 src/strategy:8:0; }
+floors() {
+    local core=crates/core/src
+    python3 ci/floors.py "$core:8:0" "$core/atomic:4:0" "$core/atomic/counter:3:0" "$core/atomic/send_rate:6:0" src:8:0 src/strategy:8:0
+}
 [[ "${1-}" != --floors ]] || { floors; exit; }
 
 status=0
@@ -35,35 +38,35 @@ refuse() {
     [[ -z "$hits" ]] || complain "$1:"$'\n'"$hits"
 }
 
-mapfile -t sources < <(git ls-files --cached --others --exclude-standard 'src/*.rs')
+mapfile -t sources < <(git ls-files --cached --others --exclude-standard 'src/*.rs' 'crates/*/src/*.rs')
 ((${#sources[@]} > 0)) || complain "no sources found"
 
 # outside PATTERN, within PATTERN: the sources whose path does not match, and those whose path does.
 outside() { printf '%s\n' "${sources[@]}" | grep -vE "^$1" || true; }
 within() { printf '%s\n' "${sources[@]}" | grep -E "^$1" || true; }
 
-mapfile -t not_atomic < <(outside src/atomic/)
-mapfile -t not_sync < <(outside 'src/atomic/(sync|mocked).rs')
+core=crates/core/src
+mapfile -t not_atomic < <(outside "$core/atomic/|src/(cells|usage)\.rs")
+mapfile -t not_sync < <(outside "$core/atomic/sync.rs")
 mapfile -t not_clock < <(outside src/clock.rs)
-mapfile -t not_float < <(outside src/atomic/send_rate/snapshot.rs)
-mapfile -t values < <(within 'src/(time|fixed|bits|line|backoff|headers)\.rs|src/(law|headers)/')
-mapfile -t words < <(within src/atomic/)
-refuse "atomics belong in src/atomic" '\bOrdering::(Relaxed|Acquire|Release|AcqRel|SeqCst)\b|\bAtomic[A-Z]\w*|\bsync::atomic\b|\bfence\(' "${not_atomic[@]}"
-refuse "the atomic types come from src/atomic/sync.rs" '\b(core|std|loom)::sync::atomic|\bportable_atomic\b' "${not_sync[@]}"
+mapfile -t not_float < <(outside "$core/(atomic/send_rate/snapshot|print)\.rs")
+mapfile -t values < <(within "$core/(time|fixed|bits|line)\.rs|$core/law/")
+mapfile -t words < <(within "$core/atomic/")
+refuse "atomics belong in $core/atomic" '\bOrdering::(Relaxed|Acquire|Release|AcqRel|SeqCst)\b|\bAtomic[A-Z]\w*|\bsync::atomic\b|\bfence\(' "${not_atomic[@]}"
+refuse "the atomic types come from $core/atomic/sync.rs" '\b(core|std|loom)::sync::atomic|\bportable_atomic\b' "${not_sync[@]}"
 refuse "clocks are read in src/clock.rs" '\bInstant\b|\bSystemTime\b|\bquanta::' "${not_clock[@]}"
-refuse "floats belong in src/atomic/send_rate/snapshot.rs" '\bf(32|64)\b' "${not_float[@]}"
-refuse "no locks" '\b(Mutex|RwLock|Condvar)\b' "${not_sync[@]}" # there, in the mock of a word that loom lacks
-# The layers of src/guide/architecture.md, from the top. Backoffs are values that ask for a random number.
+refuse "floats belong in snapshots" '\bf(32|64)\b' "${not_float[@]}"
+refuse "no locks" '\b(Mutex|RwLock|Condvar)\b' "${sources[@]}"
+# The layers of src/guide/architecture.md that cargo does not see: those within a crate.
 edges='scope|config|classify|operation'
-upper="clock|random|wait|set|strategy|$edges"
 mapfile -t strategies < <(within src/strategy/)
-mapfile -t waits < <(within 'src/(wait|set)/')
-mapfile -t clocks < <(within 'src/(clock|random)\.rs')
+mapfile -t waits < <(within src/wait/)
+mapfile -t sources_of < <(within 'src/(clock|random|backoff|headers|cells|usage)')
 refuse "strategies import upwards" "\\bcrate::($edges)\\b" "${strategies[@]}"
 refuse "waiting imports upwards" "\\bcrate::(strategy|$edges)\\b" "${waits[@]}"
-refuse "sources import upwards" "\\bcrate::(wait|set|strategy|$edges)\\b" "${clocks[@]}"
-refuse "values import upwards" "\\bcrate::(atomic|${upper/random|/})\\b" "${values[@]}"
-refuse "words import upwards" "\\bcrate::($upper)\\b" "${words[@]}"
+refuse "sources import upwards" "\\bcrate::(wait|strategy|$edges)\\b" "${sources_of[@]}"
+refuse "values import upwards" "\\bcrate::(atomic|set|limit)\\b" "${values[@]}"
+refuse "words import upwards" "\\bcrate::(set|limit)\\b" "${words[@]}"
 
 # Adapters' requests take no lock either, unless they have to wait: the fleet's line is behind one, as that of tokio's
 # semaphore is. The fleet's tasks and aws's waiting operation only try one.
@@ -74,14 +77,14 @@ refuse "no locks" '\b(Mutex|RwLock|Condvar)\b' "${adapters[@]}"
 # Every model that a comment of the core names exists.
 while read -r model; do
     grep -q "fn ${model#*::}()" "loom-tests/src/${model%%::*}.rs" 2>/dev/null || complain "no model $model in loom-tests"
-done < <(grep -rhoE "\`($(basename -as .rs loom-tests/src/*.rs | paste -sd '|'))::[a-z_]+\`" src/atomic | tr -d '`' | sort -u)
+done < <(grep -rhoE "\`($(basename -as .rs loom-tests/src/*.rs | paste -sd '|'))::[a-z_]+\`" crates src | tr -d '`' | sort -u)
 
 # The core stays small: code lines without tests, comments and what only models see, and files.
-mapfile -t core < <(within src/atomic/ | grep -vE 'tests(\.rs|/)|/(modelled|mocked|stall)\.rs')
-lines="$(code "${core[@]}" | wc -l)"
-printf 'src/atomic: %d lines of code in %d files\n' "$lines" "${#core[@]}"
-((lines <= 6140)) || complain "src/atomic has $lines lines of code, more than 6,140"
-((${#core[@]} <= 37)) || complain "src/atomic has ${#core[@]} files, more than 37"
+mapfile -t files < <(printf '%s\n' "${words[@]}" | grep -vE 'tests(\.rs|/)')
+lines="$(code "${files[@]}" | wc -l)"
+printf '%s: %d lines of code in %d files\n' "$core/atomic" "$lines" "${#files[@]}"
+((lines <= 5880)) || complain "$core/atomic has $lines lines of code, more than 5,880"
+((${#files[@]} <= 36)) || complain "$core/atomic has ${#files[@]} files, more than 36"
 
 # No file is long.
 mapfile -t files < <(printf '%s\n' "${sources[@]}" | grep -vE 'tests(\.rs|/)')

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Lines of code of src, src/atomic and examples: without blank lines, comments and tests.
+# Lines of code of the crates, of the core's atomic words and of the examples: without blank lines, comments and tests.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -34,10 +34,10 @@ row() {
     local files
     mapfile -t files < <(git ls-files --cached --others --exclude-standard "$2/*.rs" | grep -vE '(^|/)tests(\.rs|/)' |
         while read -r file; do [[ ! -f "$file" ]] || printf '%s\n' "$file"; done)
-    printf '%-12s %5d %7d\n' "$1" "${#files[@]}" "$(count "${files[@]}")"
+    printf '%-24s %5d %7d\n' "$1" "${#files[@]}" "$(count "${files[@]}")"
 }
 
-printf '%-12s %5s %7s\n' "" files lines
-for folder in src src/atomic examples; do
+printf '%-24s %5s %7s\n' "" files lines
+for folder in crates/core/src crates/core/src/atomic src examples; do
     row "$folder" "$folder"
 done

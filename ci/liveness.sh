@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The model of src/atomic/send_rate/waiters.pml and its broken twins, by spin: the model has no run in which a waiter sleeps for
+# The model of crates/core/src/atomic/send_rate/waiters.pml and its broken twins, by spin: the model has no run in which a waiter sleeps for
 # good, and each twin has one. Needs spin and a C compiler, and 4 GB of memory for each processor.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 out="$CARGO_TARGET_DIR/liveness"
 rm -rf "$out" && mkdir -p "$out"
-cp src/atomic/send_rate/waiters.pml "$out"
+cp crates/core/src/atomic/send_rate/waiters.pml "$out"
 cd "$out"
 
 # play NAME WANTED FLAGS...: WANTED is the number of errors.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Mutation testing: changes the source in one place after the other, and runs the fast tests on each. Takes a day.
 # `ci/mutants.sh` runs all parts, `ci/mutants.sh edges fleet` some; other arguments go to cargo-mutants:
-# `ci/mutants.sh core --shard 0/4`, `ci/mutants.sh core -F src/line.rs`.
+# `ci/mutants.sh core --shard 0/4`, `ci/mutants.sh core -F crates/core/src/line.rs`.
 # What survives and why it may stands in .cargo/mutants.toml; whatever else survives makes this fail. A mutant that
 # never ends counts as found. The lists are in target/mutants/PART/mutants.out.
 # `ci/mutants.sh chosen` plants those of ci/chosen.txt, without cargo-mutants; `ci/mutants.sh chosen L1 C3` some. A
@@ -20,10 +20,10 @@ plant() {
     export CARGO_PROFILE_DEV_OPT_LEVEL="$1"
     rm -rf "$tree"
     mkdir -p "$tree"
-    git ls-files -z --cached --others --exclude-standard Cargo.toml Cargo.lock README.md .cargo api src tests adapters/{fleet,promises} |
+    git ls-files -z --cached --others --exclude-standard Cargo.toml Cargo.lock README.md .cargo api crates src tests adapters/{fleet,promises} |
         tar --null -T - -cf - | tar xmf - -C "$tree"
     cd "$tree"
-    sed -i -E -e '/^\[profile/,/^$/d' -e 's/^members = .*/members = []/' -e '/^default-members/d' Cargo.toml
+    sed -i -E -e '/^\[profile/,/^$/d' -e 's/^members = .*/members = ["crates\/core"]/' -e '/^default-members/d' Cargo.toml
 }
 
 # judge TESTS... -- ARGUMENTS...: every mutant that the arguments choose, by the tests in the library and in these binaries.
@@ -34,7 +34,7 @@ judge() {
         shift
     done
     mkdir -p "$out/$part"
-    cargo mutants --in-place --config "$tree/.cargo/mutants.toml" --timeout 60 --no-shuffle --output "$out/$part" "${@:2}" \
+    cargo mutants --workspace --test-workspace=true --in-place --config "$tree/.cargo/mutants.toml" --timeout 60 --no-shuffle --output "$out/$part" "${@:2}" \
         -- "${tests[@]}" || status=$?
     # 3: some never ended, and perhaps some survived besides.
     if [[ -s "$lists/missed.txt" ]]; then
@@ -49,9 +49,9 @@ each_chosen() {
     local name file change status=0
     while read -r name file change; do
         [[ "$name" != '#' && (-z "${names[*]}" || " ${names[*]} " == *" $name "*) ]] || continue
-        perl -0pe "$change" "src/$file" >"$out/changed"
-        if cmp -s "src/$file" "$out/changed"; then
-            printf '%s: fits nothing in src/%s\n' "$name" "$file"
+        perl -0pe "$change" "$file" >"$out/changed"
+        if cmp -s "$file" "$out/changed"; then
+            printf '%s: fits nothing in %s\n' "$name" "$file"
             status=1
         else
             "$1" "$name" "$file" || status=1
@@ -68,18 +68,18 @@ judge_chosen() {
     found() {
         printf '%s: found by %s\n' "$name" "$({ grep -m1 -oP '^---- \K\S+' "$out/chosen/$name.log" || printf 'a test that never ends'; })"
     }
-    cp "src/$file" "$out/before"
-    cp "$out/changed" "src/$file"
+    cp "$file" "$out/before"
+    cp "$out/changed" "$file"
     for test in --lib ${kinds[${name:0:1}]} waiting; do
         [[ "$test" == --lib ]] || test="--test=$test"
         if ! timeout 600 cargo test --quiet "$test" >"$out/chosen/$name.log" 2>&1; then
-            cp "$out/before" "src/$file"
+            cp "$out/before" "$file"
             ! grep -q '^error: could not compile' "$out/chosen/$name.log" || { printf '%s: does not build\n' "$name"; return 1; }
             found
             return
         fi
     done
-    cp "$out/before" "src/$file"
+    cp "$out/before" "$file"
     grep -q "^# $name: " "$root/ci/chosen.txt" || { printf '%s: survives\n' "$name"; return 1; }
     printf '%s: survives for a reason\n' "$name"
 }
@@ -89,7 +89,7 @@ fitting_patterns() {
     python3 - <<'PYTHON'
 import pathlib, re, sys, tomllib
 
-source = {str(p): p.read_text() for top in ("src", "adapters/fleet/src") for p in pathlib.Path(top).rglob("*.rs")}
+source = {str(p): p.read_text() for top in ("src", "crates/core/src", "adapters/fleet/src") for p in pathlib.Path(top).rglob("*.rs")}
 wrong = []
 for pattern in tomllib.loads(pathlib.Path(".cargo/mutants.toml").read_text())["exclude_re"]:
     path = pattern[pattern.index("src/") :].split(".*")[0].split(r":\d")[0] if "src/" in pattern else "src/"
@@ -110,12 +110,12 @@ run() {
     case "$part" in
         core)
             plant 1
-            judge buckets laws declared -- --file 'src/{atomic,law,line}/**' --file 'src/{bits,fixed,line,time}.rs' "$@"
+            judge buckets laws declared -- --file 'crates/core/src/{atomic,law,line}/**' --file 'crates/core/src/{bits,fixed,line,time}.rs' "$@"
             ;;
         edges)
             plant 0
-            judge http config seen strategies -- --file 'src/{backoff,clock,headers,headers/retry_after,permit,print,random}.rs' \
-                --file 'src/{classify,config}/**' "$@"
+            judge http config seen strategies -- --file 'src/{backoff,clock,headers,headers/retry_after,random}.rs' --file 'crates/core/src/{permit,print}.rs' \
+                --file 'src/{classify,aws_config}/**' "$@"
             ;;
         strategy)
             plant 0
@@ -123,7 +123,7 @@ run() {
             ;;
         waiting)
             plant 0
-            judge operations scopes buckets waiting http -- --file 'src/{operation,scope,set,wait}/**' "$@"
+            judge operations scopes buckets waiting http -- --file 'src/{operation,scope,wait}/**' --file 'crates/core/src/{set/**,limit.rs}' "$@"
             ;;
         fleet)
             plant 1

@@ -131,8 +131,8 @@ nightly_shell() {
 
 # Lints of the models under their cfg, of the fuzz workspace, and of the adapters; the adapters' documentation.
 nightly_lints() {
-    RUSTFLAGS="--cfg loom" cargo clippy -p loom-tests --all-targets --target-dir "$loom_target" -- -D warnings
-    RUSTFLAGS="--cfg shuttle" cargo clippy -p shuttle-tests --all-targets --target-dir "$shuttle_target" -- -D warnings
+    RUSTFLAGS="--cfg loom" cargo clippy -p loom-tests --features strategies --all-targets --target-dir "$loom_target" -- -D warnings
+    RUSTFLAGS="--cfg shuttle" cargo clippy -p shuttle-tests --features strategies --all-targets --target-dir "$shuttle_target" -- -D warnings
     RUSTFLAGS="--cfg stall" cargo clippy -p stall-tests --features counts --all-targets --target-dir "$stall_target" -- -D warnings
     cargo clippy --manifest-path fuzz/Cargo.toml --all-targets --features libfuzzer --target-dir "$fuzz_target" -- -D warnings
     of_adapters clippy --all-targets -- -D warnings
@@ -253,7 +253,7 @@ nightly_deny() {
 nightly_package() { ci/package.sh; }
 
 # A solver over the arithmetic of the line.
-nightly_prove() { PYTHONPATH="$tools/z3" python3 src/line/proof.py; }
+nightly_prove() { PYTHONPATH="$tools/z3" python3 crates/core/src/line/proof.py; }
 
 # A model checker over the waiting line: that a waiter is served in the end.
 nightly_liveness() { ci/liveness.sh; }

@@ -26,9 +26,9 @@ WORK = ROOT / "target/orderings"
 TREE = WORK / "tree"
 EXCUSES = ROOT / "ci/orderings.txt"
 # What stands for the atomics in models and tests, or names them.
-NO_SITES = {f"src/atomic/{name}.rs" for name in ("sync", "mocked", "stall", "modelled")}
+NO_SITES = {"crates/core/src/atomic/sync.rs"}
 ORDERING = re.compile(r"\b(Relaxed|Acquire|Release|AcqRel|SeqCst)\b")
-IMPORT = re.compile(r"\b(?:atomic|super)::sync::|\bsync::atomic\b|\bportable_atomic\b")
+IMPORT = re.compile(r"\b(?:atomic|seam|super)::sync::|\bsync::atomic\b|\bportable_atomic\b")
 CALL = re.compile(r"\.(load|store|swap|fetch_\w+|compare_exchange(?:_weak)?)\s*\(|\b(fence)\s*\(")
 WEAKER = {"Acquire": ["Relaxed"], "Release": ["Relaxed"], "AcqRel": ["Acquire", "Release"],
           "SeqCst": ["AcqRel"], "Relaxed": []}
@@ -90,8 +90,8 @@ def mutations(file):
             torn = "torn_exchange" if name.startswith("compare") else name.replace("fetch", "torn")
             at = code.index(name, call.start())
             changed = text[:at] + torn + text[at + len(name) :]
-            changed = re.sub(r"(?m)^( *)use (?=(?:crate::atomic|super)::sync::)",
-                             r"\1#[allow(unused_imports)]\n\1use crate::atomic::sync::{Torn as _, TornFetch as _};\n\1use ", changed)
+            changed = re.sub(r"(?m)^( *)use (?=(?:crate::atomic|crate::seam|super)::sync::)",
+                             r"\1#[allow(unused_imports)]\n\1use crate::seam::sync::{Torn as _, TornFetch as _};\n\1use ", changed)
             yield f"{site}: torn", changed
     for order in ORDERING.finditer(code):
         if order.start() not in attributed:
@@ -101,19 +101,19 @@ def mutations(file):
 
 def excuses():
     """The keys of ci/orderings.txt."""
-    return {line for line in EXCUSES.read_text().splitlines() if line.startswith("src/")}
+    return {line for line in EXCUSES.read_text().splitlines() if line.startswith(("src/", "crates/"))}
 
 
 def copied_tree():
     """A copy of what the models need, so that edits do not change what is judged."""
     subprocess.run(["rm", "-rf", TREE], check=True)
     TREE.mkdir(parents=True)
-    copy = "git ls-files -z Cargo.toml Cargo.lock src loom-tests | tar --null -T - -c | tar -xmC"
+    copy = "git ls-files -z Cargo.toml Cargo.lock crates src loom-tests | tar --null -T - -c | tar -xmC"
     subprocess.run(["bash", "-euo", "pipefail", "-c", f"{copy} {TREE}"], cwd=ROOT, check=True)
     manifest = (TREE / "Cargo.toml").read_text()
     manifest = re.sub(r"(?ms)^\[dev-dependencies\].*?(?=^\[)", "", manifest)
     manifest = re.sub(r"(?ms)^\[\[example\]\].*?(?=^\[|\Z)", "", manifest)
-    manifest = re.sub(r"(?m)^members = .*", 'members = ["loom-tests"]', manifest)
+    manifest = re.sub(r"(?m)^members = .*", 'members = ["crates/core", "loom-tests"]', manifest)
     manifest = re.sub(r"(?m)^default-members = .*\n", "", manifest)
     (TREE / "Cargo.toml").write_text(manifest)
 
@@ -128,7 +128,7 @@ def built(narrow):
     env = dict(os.environ, RUSTFLAGS=flags, CARGO_PROFILE_RELEASE_LTO="false",
                CARGO_PROFILE_RELEASE_CODEGEN_UNITS="16", CARGO_INCREMENTAL="1",
                CARGO_TARGET_DIR=str(WORK / ("narrow" if narrow else "wide")))
-    run = ["cargo", "test", "--release", "-p", "loom-tests", "--lib", "--no-run", "--message-format=json"]
+    run = ["cargo", "test", "--release", "-p", "loom-tests", "--features", "strategies", "--lib", "--no-run", "--message-format=json"]
     built = subprocess.run(run, cwd=TREE, env=env, capture_output=True, text=True)
     if built.returncode:
         raise SystemExit(f"it does not build:\n{built.stderr[-2000:]}")
@@ -164,8 +164,8 @@ def models(binary, filters, limit=None):
 
 def main():
     asked = [argument for argument in sys.argv[1:] if not argument.startswith("--")]
-    files = asked or sorted(str(path.relative_to(ROOT)) for path in (ROOT / "src").rglob("*.rs")
-                            if "tests" not in path.parts and path.name != "tests.rs")
+    files = asked or sorted(str(path.relative_to(ROOT)) for top in ("crates/core/src", "src")
+                            for path in (ROOT / top).rglob("*.rs") if "tests" not in path.parts and path.name != "tests.rs")
     todo = {file: list(mutations(file)) for file in files if file not in NO_SITES}
     todo = {file: changes for file, changes in todo.items() if changes}
     excused, listed = excuses(), "--listed" in sys.argv

@@ -17,33 +17,33 @@ out="$CARGO_TARGET_DIR/planted"
 tree="$out/tree"
 
 # Each line: the fault, a file, and a change in Perl. Lines with the same name, one after the other, are one patch.
-declared=src/atomic/send_rate/reports.rs
-limits=src/atomic/send_rate/limits.rs
+declared=crates/core/src/atomic/send_rate/reports.rs
+limits=crates/core/src/atomic/send_rate/limits.rs
 patches() {
     cat <<PATCHES
 D1 $declared s/limits\\.barred\\(elapsed, sent, weight\\)/limits.barred(elapsed, sent.wrapping_add(self.unclaimed(elapsed)), weight)/
-D2 src/set/guard.rs s/if wait\\.is_some\\(\\) \\&\\& \\(is_early/if ahead > LEAST || (is_early/
+D2 crates/core/src/set/guard.rs s/if wait\\.is_some\\(\\) \\&\\& \\(is_early/if ahead > LEAST || (is_early/
 D2 $limits s/unclaimed\\.saturating_sub\\(written_off\\)/unclaimed.saturating_add(written_off.min(0))/
 D2 $declared s/if stuck > 0 \\&\\& /if stuck > u64::MAX - 1 \\&\\& /
-D3 src/law/declared/ledger.rs s/\\(others \\+ i128::from\\(self\\.kept\\)\\)/(i128::from(self.kept) - 8 * others - amount(self.seen.heaviest))/
-D4 src/set/mod.rs s/match self\\.binding\\(now, weights, class\\) \\{\\n\\s*Some\\(binding\\) =>/match self.binding(now, weights, class).filter(|_| false) {\\n            Some(binding) =>/
-D4 src/atomic/send_rate/settle.rs s/engaged\\.reports\\(\\)\\.unsend\\(permit\\);//
+D3 crates/core/src/law/declared/ledger.rs s/\\(others \\+ i128::from\\(self\\.kept\\)\\)/(i128::from(self.kept) - 8 * others - amount(self.seen.heaviest))/
+D4 crates/core/src/set/mod.rs s/match self\\.binding\\(now, weights, class\\) \\{\\n\\s*Some\\(binding\\) =>/match self.binding(now, weights, class).filter(|_| false) {\\n            Some(binding) =>/
+D4 crates/core/src/atomic/send_rate/settle.rs s/engaged\\.reports\\(\\)\\.unsend\\(permit\\);//
 D5 $limits s/unclaimed\\.saturating_sub\\(written_off\\)/unclaimed.saturating_add(written_off.min(0))/
 D5 $declared s/if stuck > 0 \\&\\& /if stuck > u64::MAX - 1 \\&\\& /
 D6 $declared s/Some\\(capacity\\) if weight > capacity =>/Some(capacity) if weight > capacity \\&\\& capacity == 0 =>/
 D13 $declared s/\\(true, false, Ok\\(more\\)\\) = \\(permit\\.is_ordered\\(\\), is_counted, /(true, _, Ok(more)) = (permit.is_ordered(), is_counted, /
-D19 src/law/declared/ledger.rs s/if now < over \\{\\n(\\s*)return self\\.probed/if now < over || !resets {\\n\$1return self.probed/
-D21 src/atomic/send_rate/ask.rs s/engaged\\.line\\(\\)\\.make_room\\(weight\\);//g
+D19 crates/core/src/law/declared/ledger.rs s/if now < over \\{\\n(\\s*)return self\\.probed/if now < over || !resets {\\n\$1return self.probed/
+D21 crates/core/src/atomic/send_rate/ask.rs s/engaged\\.line\\(\\)\\.make_room\\(weight\\);//g
 K1 src/strategy/adaptive/admit.rs s/drought\\.resumed\\(now, longest\\);//
-K4 src/atomic/send_rate/record.rs s/let outcome = self\\.law\\.note_unserved\\(outcome\\);/if outcome == Outcome::Unknown { return Recorded::Counted; }\\n\$&/
-K7 src/set/guard.rs s/if wait\\.is_some\\(\\) \\&\\& \\(is_early/if ahead > LEAST || (is_early/
+K4 crates/core/src/atomic/send_rate/record.rs s/let outcome = self\\.law\\.note_unserved\\(outcome\\);/if outcome == Outcome::Unknown { return Recorded::Counted; }\\n\$&/
+K7 crates/core/src/set/guard.rs s/if wait\\.is_some\\(\\) \\&\\& \\(is_early/if ahead > LEAST || (is_early/
 K8 src/strategy/adaptive.rs s/(fn record_cancelled.*?)self\\.engine\\.give_back\\(\\&mut token\\);/\$1let _ = \\&mut token;/s
 Q1 src/strategy/engine.rs s/Weighed::Counts if attempt >= max/Weighed::Counts if attempt > max/
 Q2 src/strategy/engine.rs s/Some\\(permit\\) => self\\.add\\(permit\\.cost\\(\\)\\),/Some(_) => self.credit(),/
 Q3 src/strategy/engine.rs s/delay >= \\*left\\)/delay > *left \\&\\& left.is_zero())/
 Q3 src/operation/attempts.rs s/until\\.min\\(by\\)/until.max(by)/
 Q4 src/strategy/turn.rs s/rest\\.check\\(places\\.deadline\\(\\)\\)\\?;//
-Q5 src/atomic/send_rate/lease.rs s/self\\.last\\.store\\(cursor\\.to_bits\\(\\), Relaxed\\);\\n\\s*self\\.count\\(cursor\\);//
+Q5 crates/core/src/atomic/send_rate/lease.rs s/self\\.last\\.store\\(cursor\\.to_bits\\(\\), Relaxed\\);\\n\\s*self\\.count\\(cursor\\);//
 PATCHES
 }
 
@@ -51,9 +51,9 @@ PATCHES
 prepare() {
     rm -rf "$tree"
     mkdir -p "$tree"
-    git ls-files -z --cached --others --exclude-standard Cargo.toml Cargo.lock README.md src tests/laws/models fuzz |
+    git ls-files -z --cached --others --exclude-standard Cargo.toml Cargo.lock README.md crates src tests/laws/models fuzz |
         tar --null -T - -cf - | tar xmf - -C "$tree"
-    sed -i -E -e 's/^members = .*/members = []/' -e '/^default-members/d' "$tree/Cargo.toml"
+    sed -i -E -e 's/^members = .*/members = ["crates\/core"]/' -e '/^default-members/d' "$tree/Cargo.toml"
 }
 
 # plant NAME: applies its patches, and fails if one changes nothing.

@@ -193,8 +193,6 @@ use by_instant::Source;
 mod by_counter {
     use std::sync::OnceLock;
 
-    use crate::fixed::multiply_high;
-
     /// Asking the processor what its counter is worth takes tens of microseconds where there is a
     /// hypervisor, so it is asked once. Touched when a clock is made, never when it is read.
     static SOURCE: OnceLock<Source> = OnceLock::new();
@@ -233,6 +231,11 @@ mod by_counter {
             }
             multiply_high(raw, self.scale)
         }
+    }
+
+    /// Returns the high half of the 128-bit product.
+    fn multiply_high(raw: u64, scale: u64) -> u64 {
+        (u128::from(raw).wrapping_mul(u128::from(scale)) >> 64) as u64
     }
 
     /// Returns the nanoseconds in 2⁶⁴ ticks by those in 2⁴⁴ of them, or 0 if that does not fit.

@@ -114,63 +114,55 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(docsrs, doc(auto_cfg(hide(loom, feature = "loom"))))]
 
+#[cfg(feature = "std")]
 extern crate alloc;
 
-mod atomic;
+#[cfg(feature = "aws-config")]
+mod aws_config;
 #[cfg(feature = "std")]
 pub mod backoff;
-mod bits;
 #[cfg(feature = "std")]
+mod cells;
+#[cfg(feature = "classify")]
 pub mod classify;
 #[cfg(feature = "std")]
 mod clock;
-#[cfg(feature = "std")]
-pub mod config;
-mod fixed;
 #[cfg(any(doc, doctest))]
 pub mod guide;
 #[cfg(feature = "std")]
 pub mod headers;
-pub mod law;
-mod line;
+#[cfg(all(loom, feature = "loom"))]
+#[doc(hidden)]
+pub mod modelled;
 #[cfg(feature = "std")]
 pub mod operation;
-mod padded;
-mod permit;
-mod print;
 #[cfg(feature = "std")]
 mod random;
 #[cfg(feature = "scopes")]
 pub mod scope;
-pub mod set;
 #[cfg(feature = "std")]
 pub mod strategy;
-#[cfg(feature = "serde")]
-mod text;
-mod time;
+#[cfg(any(feature = "scopes", all(loom, feature = "loom")))]
+mod usage;
 #[cfg(feature = "std")]
 pub mod wait;
 
-#[cfg(all(loom, feature = "loom"))]
-#[doc(hidden)]
-pub use atomic::modelled;
-#[cfg(stall)]
-#[doc(hidden)]
-pub use atomic::stall;
-pub use atomic::{Background, Reservation, RetryQuota, SendRate, SendRateSnapshot};
 #[cfg(feature = "tokio")]
 pub use clock::TokioClock;
 #[cfg(feature = "std")]
 pub use clock::{Clock, MonotonicClock};
 #[cfg(feature = "std")]
 pub use headers::retry_after::RetryAfter;
-pub use law::outcome::{ControlLaw, Outcome};
 #[cfg(feature = "std")]
 pub use operation::{builder::Operation, ext::RetryStrategyExt};
-pub use permit::{AcquireError, Class, QuotaPermit, SendPermit, WeightError};
+#[cfg(feature = "std")]
+use paceline_core::seam;
+pub use paceline_core::{
+    AcquireError, Background, Class, ControlLaw, Outcome, QuotaPermit, Reservation, RetryQuota,
+    SendPermit, SendRate, SendRateSnapshot, SendSet, Timestamp, WeightError, law, set,
+};
 #[cfg(feature = "scopes")]
 pub use scope::scopes::Scopes;
-pub use set::SendSet;
 #[cfg(feature = "std")]
 pub use strategy::{
     adaptive::Adaptive,
@@ -180,19 +172,35 @@ pub use strategy::{
     standard::Standard,
     token::RetryToken,
 };
-pub use time::Timestamp;
 #[cfg(feature = "std")]
 pub use wait::limiter::SendLimiter;
+
+/// Retry settings from where the AWS SDKs find them: environment variables and profile files.
+#[cfg(feature = "std")]
+pub mod config {
+    #[cfg(feature = "aws-config")]
+    pub use crate::aws_config::{
+        ConfigError, Environment, ProcessEnvironment, ProfileFile, ProfileFileError,
+        ProfileFileFault, ProfileFileKind, RetryConfig, RetryConfigLoader, RetryMode, SettingFault,
+        SettingOrigin,
+    };
+    pub use crate::strategy::{
+        builder::StrategyBuilder,
+        costs::RetryCosts,
+        legacy::LegacyBuilder,
+        settings::{MaybePolicy, RetryGeneration, Settings, SettingsError},
+    };
+}
 
 /// States at one moment, for diagnostics and metrics.
 ///
 /// [`SendRateSnapshot`] stands at the root, beside its bucket.
 pub mod snapshot {
-    pub use crate::atomic::{BackgroundSnapshot, DeclaredLimit, RetryQuotaSnapshot};
     #[cfg(feature = "scopes")]
     pub use crate::scope::scopes::ScopesSnapshot;
     #[cfg(feature = "std")]
     pub use crate::strategy::snapshot::{StrategyCounts, StrategySnapshot};
+    pub use paceline_core::snapshot::{BackgroundSnapshot, DeclaredLimit, RetryQuotaSnapshot};
 }
 
 #[cfg(all(doctest, feature = "tokio"))]

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::atomic::cells::Sequence;
+use crate::seam::Sequence;
 
 /// A source of random numbers.
 ///

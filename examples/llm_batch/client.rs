@@ -128,7 +128,7 @@ impl Limiter {
         match (self, permit) {
             (Self::Requests(limiter), Permit::Request(permit)) => limiter.record(permit, outcome),
             (Self::Set(limiter, clock), Permit::Set(permit)) => {
-                limiter.observe(&permit, &HeaderLimits::new().read(&parts));
+                limiter.observe(permit, &HeaderLimits::new().read(&parts));
                 let Some(tokens) = reply.usage() else {
                     let limit = usize::from(reply.body["error"]["type"] != "requests");
                     let (set, now) = (limiter.set(), clock.now());
@@ -136,7 +136,7 @@ impl Limiter {
                 };
                 // It cannot fail: there is a cost for each of the two limits.
                 let _settled = limiter.settle(permit, &[1, tokens]);
-                limiter.record(&permit.costing(&[1, tokens]), outcome);
+                limiter.record(permit.costing(&[1, tokens]), outcome);
             }
             _ => {}
         }

@@ -1,5 +1,5 @@
 //! A law that counts over whole cycles alone, from one opening of a shut limit to the next, in
-//! floating point. `src/law/paced/README.md` derives it.
+//! floating point. `crates/core/src/law/paced/README.md` derives it.
 
 #![expect(
     clippy::float_arithmetic,

@@ -19,8 +19,8 @@ use loom::{
     },
     thread,
 };
-use paceline::modelled::SecondLine;
-use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp, law::PacedSettings};
+use paceline_core::modelled::SecondLine;
+use paceline_core::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp, law::PacedSettings};
 
 fn at(seconds: u64) -> Timestamp {
     Timestamp::from_nanos(seconds * 1_000_000_000)

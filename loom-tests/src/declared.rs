@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use loom::{sync::Arc, thread};
-use paceline::{
+use paceline_core::{
     ControlLaw, Outcome, Reservation, SendRate, SendSet, Timestamp,
     law::{DeclaredSettings, LimitReport, LimitReports, PacedSettings, Reset, Spend},
     modelled::Burst,

@@ -6,7 +6,7 @@
 use crate::explore;
 use core::time::Duration;
 use loom::{sync::Arc, thread};
-use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp, law::PacedSettings};
+use paceline_core::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp, law::PacedSettings};
 
 fn at(millis: u64) -> Timestamp {
     Timestamp::from_nanos(millis * 1_000_000)

@@ -8,9 +8,9 @@ use loom::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 use loom::thread;
-use paceline::law::PacedSettings;
-use paceline::modelled::{Numbers, go_by};
-use paceline::{Outcome, SendPermit, SendRate, Timestamp};
+use paceline_core::law::PacedSettings;
+use paceline_core::modelled::{Numbers, go_by};
+use paceline_core::{Outcome, SendPermit, SendRate, Timestamp};
 
 use crate::explore;
 

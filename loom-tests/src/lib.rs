@@ -5,7 +5,7 @@
 //! loom reports as possible. `teeth.rs` holds twins of the same code with the mistakes that others
 //! have made: a model that stops biting is noticed there.
 //!
-//! Run: `RUSTFLAGS="--cfg loom" cargo test --release -p loom-tests --target-dir target/loom`.
+//! Run: `RUSTFLAGS="--cfg loom" cargo test --release -p loom-tests --features strategies --target-dir target/loom`.
 #![cfg(all(loom, test))]
 #![expect(
     clippy::float_arithmetic,
@@ -19,13 +19,16 @@ use alloc::sync::Arc;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 mod classes;
+#[cfg(feature = "strategies")]
 mod counts;
 mod declared;
+#[cfg(feature = "strategies")]
 mod drought;
 mod forget;
 mod lease;
 mod line;
 mod multi_word;
+#[cfg(feature = "strategies")]
 mod occupancy;
 mod paced;
 mod quota;
@@ -33,7 +36,9 @@ mod send_rate;
 mod sets;
 mod stripes;
 mod teeth;
+#[cfg(feature = "strategies")]
 mod usage;
+#[cfg(feature = "strategies")]
 mod waiters;
 
 /// Runs `model` over every interleaving, or over those with at most `bound` preemptions.

@@ -16,7 +16,7 @@ use loom::{
     },
     thread,
 };
-use paceline::{
+use paceline_core::{
     ControlLaw, Outcome, Reservation, SendPermit, SendRate, Timestamp,
     law::PacedSettings,
     modelled::{GivenUp, LastChange},

@@ -1,7 +1,7 @@
 //! Values of several words.
 
 use loom::{sync::Arc, thread};
-use paceline::modelled::Pair;
+use paceline_core::modelled::Pair;
 
 use crate::explore;
 

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use loom::sync::Arc as LoomArc;
 use loom::thread;
-use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp, law::PacedSettings};
+use paceline_core::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp, law::PacedSettings};
 
 const MILLI: u64 = 1_000_000;
 

@@ -4,7 +4,7 @@
 //! of it is checked. All of them are exhaustive; the slowest takes under a second.
 
 use loom::{model, sync::Arc, thread};
-use paceline::RetryQuota;
+use paceline_core::RetryQuota;
 
 /// Runs `work` on a second thread while `main` runs on this one, and returns both results.
 fn beside<A, B>(
@@ -62,7 +62,7 @@ fn a_refusal_takes_nothing() {
         let taken: u32 = [&theirs, &ours]
             .into_iter()
             .flatten()
-            .map(paceline::QuotaPermit::cost)
+            .map(paceline_core::QuotaPermit::cost)
             .sum();
         assert!(taken == 4 || taken == 2, "one of the two fits, got {taken}");
         assert_eq!(quota.available(), 5 - taken);

@@ -6,8 +6,8 @@
 
 use crate::explore;
 use loom::{sync::Arc, thread};
-use paceline::modelled::Gate;
-use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp};
+use paceline_core::modelled::Gate;
+use paceline_core::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp};
 
 const MILLI: u64 = 1_000_000;
 
@@ -394,7 +394,7 @@ fn a_wrapped_line_goes_on_with_a_full_bucket() {
     explore(Some(3), || {
         let second = core::time::Duration::from_secs(1);
         let settings =
-            paceline::law::PacedSettings::fixed(1_000_000_000, second).expect("in range");
+            paceline_core::law::PacedSettings::fixed(1_000_000_000, second).expect("in range");
         let rate = SendRate::paced(settings, Timestamp::ZERO);
         let rate = Arc::new(rate);
         // Nearly a day: 86 million million tokens, of which the bucket holds 50 million. Taken for
@@ -414,7 +414,7 @@ fn a_caller_is_never_between_a_wrapped_line_and_the_next() {
     explore(Some(2), || {
         let second = core::time::Duration::from_secs(1);
         let settings =
-            paceline::law::PacedSettings::fixed(1_000_000_000, second).expect("in range");
+            paceline_core::law::PacedSettings::fixed(1_000_000_000, second).expect("in range");
         let rate = SendRate::paced(settings, Timestamp::ZERO);
         let rate = Arc::new(rate);
         let now = at(86_000_000);

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use loom::{sync::Arc, thread};
-use paceline::{
+use paceline_core::{
     ControlLaw, SendRate, SendSet, Timestamp,
     law::{LimitReport, LimitReports, PacedSettings, Reset},
 };

@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 
 use loom::thread;
-use paceline::modelled::{Count, Numbers};
+use paceline_core::modelled::{Count, Numbers};
 
 use crate::explore;
 

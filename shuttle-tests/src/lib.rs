@@ -25,8 +25,10 @@ use shuttle::{
 };
 
 mod paced;
+#[cfg(feature = "strategies")]
 mod scopes;
 mod send_rate;
+#[cfg(feature = "strategies")]
 mod strategy;
 mod teeth;
 

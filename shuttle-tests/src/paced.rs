@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use core::time::Duration;
 
-use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp};
+use paceline_core::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp};
 
 use crate::send_rate::at;
 use crate::{explore, on_threads};

@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 
-use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp};
+use paceline_core::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp};
 
 use crate::{explore, on_threads};
 

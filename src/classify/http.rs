@@ -2,8 +2,9 @@
 
 use http::Response;
 
+use super::ServiceUnavailable;
 use super::{Classifier, HttpResponseParts};
-use crate::{Failure, RetrySafety, strategy::failure::ServiceUnavailable};
+use crate::{Failure, RetrySafety};
 
 /// Classifies responses over HTTP by their error code, else by their status.
 ///

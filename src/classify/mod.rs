@@ -18,6 +18,7 @@ mod parts;
 mod refusal;
 #[cfg(feature = "http")]
 mod request;
+mod status;
 
 #[cfg(feature = "http")]
 pub use self::{
@@ -31,8 +32,7 @@ pub use self::{
 };
 pub use body::aws_error_code;
 pub use io::IoErrorClassifier;
-
-pub use crate::strategy::failure::ServiceUnavailable;
+pub use status::ServiceUnavailable;
 
 use crate::Failure;
 

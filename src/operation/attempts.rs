@@ -10,7 +10,7 @@ use super::{
     spent::{Doing, Spent},
 };
 use crate::{
-    Clock, Failure, RetryStrategy, RetryToken, SendPermit, Timestamp,
+    Class, Clock, Failure, RetryStrategy, RetryToken, SendPermit, Timestamp,
     strategy::{
         AttemptCharge, EventKind, MAX_RETRY_AFTER, NotAdmitted, Reports, SendRequest, SendTurn,
         least, out_of_time,
@@ -219,7 +219,7 @@ impl<S: RetryStrategy> Attempts<S> {
                     .out_of_time(now, wait)
                     .filter(|_| !self.open.waits_out())
                 {
-                    let background = self.bounds.class.is_background();
+                    let background = self.bounds.class == Class::Background;
                     self.open.tell(
                         &self.open.who(),
                         EventKind::SendRefused { wait, background },

@@ -6,7 +6,7 @@ use core::fmt;
 use super::scopes::Scopes;
 use crate::{
     Adaptive, RetryStrategy, Standard,
-    strategy::{StrategyBuilder, settings::SettingsError},
+    config::{SettingsError, StrategyBuilder},
 };
 
 /// Java's store keeps 128; a state is small, and a client of many tables should not notice the

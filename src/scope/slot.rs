@@ -11,8 +11,8 @@ use core::{
 
 use crate::{
     RetryStrategy,
-    atomic::usage::Usage,
     strategy::{StrategyId, hold::Leave},
+    usage::Usage,
 };
 
 /// What a look at a state that may be retired has found.

@@ -10,11 +10,7 @@ use super::{
     builder::Make,
     slot::{Keyed, Look, Slot},
 };
-use crate::{
-    RetryStrategy,
-    atomic::{cells::Sequence, usage::Occupancy},
-    strategy::StrategyId,
-};
+use crate::{RetryStrategy, seam::Sequence, strategy::StrategyId, usage::Occupancy};
 
 /// How many scopes one caller looks at for want of a place, which takes a few cold cache lines
 /// each. If it has spared any that were used lately, it looks at so many once more without sparing.

@@ -17,16 +17,13 @@ use super::{
     settings::Settings,
     snapshot::StrategySnapshot,
     token::{ForeignToken, RetryToken, StrategyId, nanos},
-    turn::{Manner, SendTurn},
+    turn::{Manner, SendTurn, weight_of},
 };
-use crate::atomic::{
-    Meter,
-    cells::{Condition, Drought},
-};
+use crate::cells::{Condition, Drought};
 use crate::{
     Clock, ControlLaw, Outcome, RetryQuota, SendPermit, SendRate, SendSet,
     law::{DeclaredSettings, PacedSettings, PacedSettingsError},
-    set::{MOST_RATES, SetPermit},
+    set::{MOST_RATES, SetPermit, Weights},
 };
 
 mod admit;
@@ -355,10 +352,7 @@ impl RetryStrategy for Adaptive {
         reports: Reports<'_>,
     ) -> Result<(), ForeignToken> {
         let goes_untimed = self.is_plain && reports.says_nothing();
-        if goes_untimed
-            && token.is_unpaid(self.engine.id())
-            && self.rate.untimed().is_some_and(Meter::count_untimed)
-        {
+        if goes_untimed && token.is_unpaid(self.engine.id()) && self.rate.count_untimed() {
             drop(token);
             self.engine.credit();
             return Ok(());
@@ -412,7 +406,8 @@ impl RetryStrategy for Adaptive {
         let sent_at = token.send_permit()?.time();
         let permit: SetPermit<MOST_RATES> = SetPermit::of(self.taken(token, sent_at));
         let (set, clock) = (self.set.clone(), Arc::clone(&self.engine.common.clock));
-        let estimate = permit.weights(set.rates().count());
+        let all: [u32; MOST_RATES] = array::from_fn(|limit| weight_of(&permit, limit));
+        let estimate = Weights::of(all.get(..set.rates().count())?).ok()?;
         let settle = move |costs: &[u32]| set.settle(clock.now(), permit, costs);
         Some(AttemptCharge::new(estimate, settle))
     }
@@ -429,7 +424,7 @@ impl RetryStrategy for Adaptive {
     ) -> Result<SendPermit, NotAdmitted> {
         // An attempt that goes at once holds nothing and counts nothing.
         let is_plain = self.is_plain && request.tokens() == 1 && !turn.is_in_line();
-        if is_plain && self.rate.untimed().is_some_and(Meter::is_ahead) {
+        if is_plain && self.rate.is_untimed() {
             return Ok(SendPermit::NO_TIME);
         }
         self.admit_limited(turn, request)

@@ -1,7 +1,7 @@
 //! What the builders of `Standard` and `Adaptive` share.
 
 use alloc::sync::Arc;
-use core::{fmt, marker::PhantomData, num::NonZeroU32, time::Duration};
+use core::{fmt, marker::PhantomData, time::Duration};
 
 use super::{
     choices::{Choices, choose},
@@ -54,7 +54,7 @@ impl<M> StrategyBuilder<M> {
     /// Reads choices that fit together.
     #[cfg(feature = "serde")]
     pub(super) fn read<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let choices: Choices = crate::text::by_name(from)?;
+        let choices: Choices = crate::seam::by_name(from)?;
         choices.check().map_err(serde::de::Error::custom)?;
         let mode = PhantomData;
         Ok(Self { choices, mode })
@@ -230,14 +230,16 @@ impl<M> StrategyBuilder<M> {
     }
 
     /// As [`generation`](Self::generation), unless that was or will be called.
+    #[cfg(feature = "aws-config")]
     pub(crate) fn generation_unless_set(mut self, generation: RetryGeneration) -> Self {
         self.choices.generation.get_or_insert(generation);
         self
     }
 
     /// As [`max_attempts`](Self::max_attempts), unless that was or will be called.
-    pub(crate) fn max_attempts_unless_set(mut self, sends: NonZeroU32) -> Self {
-        self.choices.max_attempts.get_or_insert(sends.get());
+    #[cfg(feature = "aws-config")]
+    pub(crate) fn max_attempts_unless_set(mut self, sends: u32) -> Self {
+        self.choices.max_attempts.get_or_insert(sends);
         self
     }
 

@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use core::fmt;
 
-use crate::atomic::cells::Sequence;
+use crate::seam::Sequence;
 use crate::set::{SetError, Weights};
 
 /// What one attempt took of its strategy's send rates as an estimate, to be settled with its true

@@ -13,8 +13,8 @@ use super::{
     snapshot::{StrategyCounts, StrategySnapshot},
     token::{Mark, RetryToken, StrategyId, Terms},
 };
-use crate::atomic::cells::{Condition, Counts, Tally};
-use crate::time::LONG_UNUSED;
+use crate::cells::{Condition, Counts, Tally};
+use crate::seam::LONG_UNUSED;
 use crate::{Clock, QuotaPermit, RetryAfter};
 
 /// The most that a clamped hint may add to the backoff in generation 2.1.
@@ -277,7 +277,7 @@ impl<P> Engine<P> {
     /// Credits an operation that succeeded and needed no retry.
     #[inline]
     pub(super) fn credit(&self) {
-        if !self.quota.is_full() {
+        if self.quota.available() < self.quota.capacity() {
             self.credit_closely();
         }
     }

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::{fmt, time::Duration};
 
 use super::{StrategyId, refusal::StopReason};
-use crate::{Failure, SendRateSnapshot, atomic::DeclaredLimit, law::Dimension};
+use crate::{Failure, SendRateSnapshot, law::Dimension, snapshot::DeclaredLimit};
 
 /// Something that happened to a strategy or to one of its operations: what a
 /// [hook](crate::config::StrategyBuilder::on_event) is called with.
@@ -330,7 +330,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{SendRate, Timestamp, law::LimitName};
+    use crate::{SendRate, Timestamp, law::LimitReport};
 
     /// One of each. A variant that is added does not compile before it has a number here.
     fn each<'a>(
@@ -474,18 +474,16 @@ mod tests {
     }
 
     fn limit() -> DeclaredLimit {
-        DeclaredLimit {
-            dimension: Dimension::Tokens,
-            policy: LimitName::default(),
-            limit: 100,
-            window: Duration::from_secs(60),
-            refills: None,
-            remaining: 60.0,
-            resets_in: None,
-            heard_ago: Duration::ZERO,
-            contradicted: false,
-            given_up: false,
-        }
+        let rate = SendRate::new(crate::ControlLaw::Declared, Timestamp::ZERO);
+        let permit = rate
+            .try_acquire(Timestamp::ZERO)
+            .expect("nothing is limited yet");
+        let report = LimitReport::new(60)
+            .limit(100)
+            .window(Duration::from_secs(60));
+        rate.observe(Timestamp::ZERO, permit, &report.into());
+        rate.declared_limit(Timestamp::ZERO)
+            .expect("it is declared")
     }
 
     #[test]

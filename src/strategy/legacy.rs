@@ -1,7 +1,7 @@
 //! Legacy mode: plain backoff and nothing else, as before there were quotas.
 
 use alloc::sync::Arc;
-use core::{fmt, num::NonZeroU32, time::Duration};
+use core::{fmt, time::Duration};
 
 use super::{
     choices::{Choices, MAX_BACKOFF, choose},
@@ -194,8 +194,9 @@ impl LegacyBuilder {
     }
 
     /// As [`max_attempts`](Self::max_attempts), unless that was or will be called.
-    pub(crate) fn max_attempts_unless_set(mut self, sends: NonZeroU32) -> Self {
-        self.0.max_attempts.get_or_insert(sends.get());
+    #[cfg(feature = "aws-config")]
+    pub(crate) fn max_attempts_unless_set(mut self, sends: u32) -> Self {
+        self.0.max_attempts.get_or_insert(sends);
         self
     }
 

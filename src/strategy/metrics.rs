@@ -7,7 +7,7 @@ use super::{
     event::EventKind,
     snapshot::{StrategyCounts, StrategySnapshot},
 };
-use crate::{SendRateSnapshot, atomic::RetryQuotaSnapshot};
+use crate::{SendRateSnapshot, snapshot::RetryQuotaSnapshot};
 
 /// How a metric is described to the recorder.
 pub(crate) struct Described {

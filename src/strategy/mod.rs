@@ -28,18 +28,15 @@ pub(crate) mod standard;
 pub(crate) mod token;
 mod turn;
 
-pub(crate) use builder::StrategyBuilder;
 pub use charge::AttemptCharge;
 pub(crate) use choices::choose;
 pub(crate) use engine::{hint_too_long, out_of_time};
 pub use event::{Event, EventKind};
 pub use in_class::InClass;
-pub(crate) use legacy::LegacyBuilder;
 pub use refusal::{InitialTokenRefused, NotAdmitted, RetryRefused};
 pub use reports::Reports;
 pub use request::SendRequest;
 pub(crate) use request::least;
-pub(crate) use settings::RetryGeneration;
 pub use token::{ForeignToken, StrategyId};
 pub(crate) use token::{MAX_RETRY_AFTER, nanos, rounded_cap};
 pub use turn::{GatePlace, SendTurn};

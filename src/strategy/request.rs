@@ -72,14 +72,14 @@ impl<'a> SendRequest<'a> {
     /// rate.
     #[must_use]
     pub const fn is_background(&self) -> bool {
-        self.class.is_background()
+        matches!(self.class, Class::Background)
     }
 
     /// Sets how many tokens of each send rate the attempt takes, for strategies with several. The
     /// first is also its [`weight`](Self::weight).
-    pub const fn weights(mut self, tokens: &'a Weights) -> Self {
+    pub fn weights(mut self, tokens: &'a Weights) -> Self {
         self.weights = Some(tokens);
-        self.weight = tokens.first_of();
+        self.weight = tokens.as_slice().first().copied().unwrap_or(1);
         self
     }
 

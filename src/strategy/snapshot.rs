@@ -2,9 +2,9 @@
 
 use core::fmt;
 
-use crate::atomic::RetryQuotaSnapshot;
-use crate::atomic::cells::{Counts, Tally};
+use crate::cells::{Counts, Tally};
 use crate::set::MOST_RATES;
+use crate::snapshot::RetryQuotaSnapshot;
 use crate::{ControlLaw, SendRateSnapshot};
 
 /// The state of a strategy, for diagnostics:
@@ -64,6 +64,7 @@ impl fmt::Display for StrategySnapshot {
         let RetryQuotaSnapshot {
             available,
             capacity,
+            ..
         } = self.quota;
         write!(f, "quota {available} of {capacity}")?;
         if let Some(law) = self.law {

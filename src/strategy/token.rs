@@ -7,7 +7,7 @@ use core::{error::Error, fmt, time::Duration};
 use super::hold::Hold;
 use crate::{
     QuotaPermit, SendPermit,
-    atomic::cells::Sequence,
+    seam::Sequence,
     set::{MOST_RATES, SetPermit},
     strategy::failure::Idempotency,
 };
@@ -161,7 +161,7 @@ impl Paid {
 
     #[expect(clippy::needless_pass_by_value, reason = "held from here on")]
     fn with(permit: QuotaPermit) -> Self {
-        Self(u64::from(permit.cost).wrapping_add(1))
+        Self(u64::from(permit.cost()).wrapping_add(1))
     }
 
     /// Returns what it cost.
@@ -382,7 +382,7 @@ impl RetryToken {
     pub fn send_permit(&self) -> Option<SendPermit> {
         match &self.sent {
             Sent::One(permit) => Some(*permit),
-            Sent::Several(permits) => permits.as_deref()?.first(),
+            Sent::Several(permits) => permits.as_deref().and_then(first_of),
         }
     }
 
@@ -540,6 +540,11 @@ impl fmt::Display for ForeignToken {
 pub(super) const FOREIGN: &str = "the token was issued by another strategy";
 
 impl Error for ForeignToken {}
+
+/// Returns the permit of the first limit that the request took tokens of.
+pub(super) fn first_of(permit: &SetPermit<MOST_RATES>) -> Option<SendPermit> {
+    (0..MOST_RATES).find_map(|limit| permit.get(limit))
+}
 
 #[cfg(test)]
 mod tests {

@@ -12,11 +12,12 @@ use core::{
 use super::{
     refusal::NotAdmitted,
     request::{SendRequest, least},
+    token::first_of,
 };
-use crate::atomic::PlaceGuard;
-use crate::set::{MOST_RATES, SendSet, SetError, SetGuard, SetPermit, Weights};
-use crate::wait::{InLine, Waiting};
-use crate::{AcquireError, Clock, SendPermit, SendRate, Timestamp, WeightError};
+use crate::seam::{InLine, PlaceGuard, SetGuard};
+use crate::set::{MOST_RATES, SendSet, SetError, SetPermit, Weights};
+use crate::wait::{Limit, Waiting};
+use crate::{AcquireError, Class, Clock, SendPermit, SendRate, Timestamp, WeightError};
 
 /// How a strategy lets its attempts wait: by default as long as their requests allow.
 #[derive(Debug, Default)]
@@ -100,7 +101,7 @@ impl InLine for Places {
 
     fn claim_with(&mut self, now: impl FnOnce() -> Timestamp) -> Result<Self::Permit, Duration> {
         match self {
-            Self::One(place) => place.claim_with(now).map(SetPermit::of_first),
+            Self::One(place) => place.claim_with(now).map(of_one),
             Self::Several(places) => InLine::claim_with(&mut **places, now),
         }
     }
@@ -296,11 +297,12 @@ impl SendTurn {
         let rate = lines.rate;
         let now = || request.now(&**lines.clock);
         let (weight, class) = (request.tokens(), request.class);
-        if weight != 1 || class.is_background() || lines.manner.exact_timing {
-            return rate.ask(now(), weight, class).permit().map_err(Some);
-        }
-        let taken = rate.try_acquire_with(now);
-        taken.map_err(|wait| Some(AcquireError::NotInTime { wait }))
+        let taken = if lines.manner.exact_timing && class != Class::Background {
+            rate.try_acquire_n(now(), weight)
+        } else {
+            rate.take_now(weight, class, now)
+        };
+        taken.map_err(Some)
     }
 
     /// Looks at what the attempt holds, or takes a place for an attempt that was refused because of
@@ -345,7 +347,7 @@ impl SendTurn {
             *self.holds = Holds::Granted(Box::new(permit));
         }
         // One of the weights is not 0.
-        let first = permit.first();
+        let first = first_of(&permit);
         Ok(first.unwrap_or_else(|| SendPermit::sent_at(time.now())))
     }
 
@@ -391,8 +393,7 @@ impl SendTurn {
                 if let Some(granted) = waiting.granted {
                     *self.holds = Holds::Granted(granted);
                 } else if own.is_charged() || own.weight() > 1 {
-                    let (weight, place) = (own.weight(), own.place());
-                    return Ok(SendPermit::with_order(permit.time(), weight, place));
+                    return Ok(own.moved(permit.time()));
                 }
                 Ok(permit)
             }
@@ -413,6 +414,16 @@ impl SendTurn {
     }
 }
 
+/// Returns the tokens that the request took of `limit`.
+pub(super) fn weight_of(permit: &SetPermit<MOST_RATES>, limit: usize) -> u32 {
+    permit.get(limit).map_or(0, SendPermit::weight)
+}
+
+/// Returns the permit of one send rate as that of a set of it.
+fn of_one(permit: SendPermit) -> SetPermit<MOST_RATES> {
+    SetPermit::of(|limit| (limit == 0).then_some(permit))
+}
+
 /// Debits what a granted request owes: the tokens of its weights that its buckets did not hold.
 fn owing(
     set: &SendSet<Arc<SendRate>>,
@@ -424,7 +435,8 @@ fn owing(
         return Ok(permit);
     }
     let weights = request.weights_of(set)?;
-    if !permit.owes(&weights) {
+    let owes = |(limit, owed): (usize, &u32)| weight_of(&permit, limit) < *owed;
+    if !weights.iter().enumerate().any(owes) {
         return Ok(permit);
     }
     let costs = weights.get(..set.rates().count()).unwrap_or(&weights);

@@ -4,7 +4,8 @@ use alloc::{sync::Arc, task::Wake};
 use core::task::Waker;
 use std::thread::{self, Thread};
 
-use super::{interrupt, limit::InLine, place::Waiting};
+use super::{interrupt, place::Waiting};
+use crate::seam::InLine;
 use crate::{AcquireError, Clock};
 
 /// Wakes a thread out of its park.

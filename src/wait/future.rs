@@ -9,7 +9,7 @@ use core::{
     time::Duration,
 };
 
-use super::limit::Limit;
+use super::Limit;
 use super::{AcquireRequest, PlaceInLine, Sleep, Waiter};
 use crate::{AcquireError, Clock};
 

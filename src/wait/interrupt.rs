@@ -8,7 +8,7 @@ use core::{
 };
 
 use super::LOOK_AGAIN;
-use crate::atomic::cells::Sequence;
+use crate::seam::Sequence;
 
 std::thread_local! {
     /// Whether there is one: all that a thread within none looks at.

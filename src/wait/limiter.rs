@@ -3,12 +3,13 @@
 use alloc::sync::Arc;
 use core::{fmt, ops::Deref, time::Duration};
 
-use super::limit::{Deadline, Limit};
 use super::{
     Acquire, DefaultSleep, LOOK_AGAIN, PlaceInLine, Sleep, Waiter, Waiting, blocking, name_of,
 };
+use super::{AskedFor, Limit};
+use crate::seam::Deadline;
 use crate::{
-    Class, Clock, MonotonicClock, Outcome, SendPermit, SendRate, Timestamp,
+    Class, Clock, MonotonicClock, Outcome, SendRate, Timestamp,
     law::{LimitReports, Observed, PacedSettings, PacedSettingsError},
 };
 
@@ -56,8 +57,8 @@ use crate::{
 /// ```
 #[derive(Clone)]
 pub struct SendLimiter<R = Arc<SendRate>, C = MonotonicClock, Z = DefaultSleep> {
-    rate: R,
-    clock: C,
+    pub(super) rate: R,
+    pub(super) clock: C,
     sleep: Z,
 }
 
@@ -124,15 +125,6 @@ impl<R, C: Clock, Z> SendLimiter<R, C, Z> {
         }
     }
 
-    /// Returns what it limits by.
-    pub(super) const fn of(&self) -> &R {
-        &self.rate
-    }
-
-    pub(super) fn now(&self) -> Timestamp {
-        self.clock.now()
-    }
-
     /// Returns the same limiter by `rate`, with references to the other parts.
     pub(super) const fn by<Q>(&self, rate: Q) -> SendLimiter<Q, &C, &Z> {
         SendLimiter {
@@ -148,18 +140,6 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> SendLimiter<R, C, Z> {
     #[must_use]
     pub fn send_rate(&self) -> &SendRate {
         &self.rate
-    }
-
-    /// Takes in what the service declares about its limits: see [`SendRate::observe`].
-    pub fn observe(&self, permit: SendPermit, reports: &LimitReports) -> Observed {
-        self.rate.observe(self.clock.now(), permit, reports)
-    }
-
-    /// Records the outcome of a request, and wakes the waiters whose turn comes sooner for it.
-    ///
-    /// Call it once for every response, as [`SendRate::record_with`], which does the same.
-    pub fn record(&self, permit: SendPermit, outcome: Outcome) {
-        self.rate.record_with(|| self.clock.now(), permit, outcome);
     }
 
     /// Returns how many requests to have under way, as
@@ -205,18 +185,40 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> SendLimiter<R, C, Z> {
             waiter.sleep(LOOK_AGAIN).await;
         }
     }
+}
+
+/// Of one send rate, or of a [`SendSet`](crate::SendSet).
+impl<L: Limit, C: Clock, Z> SendLimiter<L, C, Z> {
+    /// Takes in what the service declares about its limits: see [`SendRate::observe`].
+    pub fn observe(&self, permit: L::Permit, reports: &LimitReports) -> Observed {
+        self.rate.hear(self.clock.now(), permit, reports)
+    }
+
+    /// Records the outcome of a request, with each of its limits, and wakes the waiters whose turn
+    /// comes sooner for it.
+    ///
+    /// Call it once for every response, as [`SendRate::record_with`], which does the same.
+    pub fn record(&self, permit: L::Permit, outcome: Outcome) {
+        self.rate.note(|| self.clock.now(), permit, outcome);
+    }
 
     /// Asks for one token.
-    pub fn token(&self) -> AcquireRequest<&SendRate, &C, &Z> {
+    pub fn token(&self) -> AcquireRequest<L::Ref<'_>, &C, &Z, L::Weights>
+    where
+        L: AskedFor<u32>,
+    {
         self.tokens(1)
     }
 
-    /// Asks for `weight` tokens at once.
-    pub fn tokens(&self, weight: u32) -> AcquireRequest<&SendRate, &C, &Z> {
-        self.by(&*self.rate).into_tokens(weight)
+    /// Asks for tokens at once: a number of one send rate, or a number for each rate of a set.
+    pub fn tokens<W>(&self, weights: W) -> AcquireRequest<L::Ref<'_>, &C, &Z, L::Weights>
+    where
+        L: AskedFor<W>,
+    {
+        AcquireRequest::new(self.by(self.rate.by_ref()), self.rate.weigh(weights))
     }
 
-    /// Asks for `weight` tokens at once, and owns what it takes: with an `Arc` for the rate, the
+    /// As [`tokens`](Self::tokens), and owns what it takes: with an `Arc` for the rate, the
     /// future of a clone is `'static`.
     ///
     /// # Examples
@@ -234,8 +236,12 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> SendLimiter<R, C, Z> {
     /// # }
     /// # main() }
     /// ```
-    pub const fn into_tokens(self, weight: u32) -> AcquireRequest<R, C, Z> {
-        AcquireRequest::new(self, weight)
+    pub fn into_tokens<W>(self, weights: W) -> AcquireRequest<L, C, Z, L::Weights>
+    where
+        L: AskedFor<W>,
+    {
+        let weights = self.rate.weigh(weights);
+        AcquireRequest::new(self, weights)
     }
 }
 
@@ -339,7 +345,7 @@ impl<L: Limit, C: Clock, Z> AcquireRequest<L, C, Z, L::Weights> {
     /// ```
     pub fn try_acquire(self) -> Result<L::Permit, L::Error> {
         let SendLimiter { rate, clock, .. } = &self.limiter;
-        rate.take_now(self.weight, self.class, clock)
+        rate.take_now(self.weight, self.class, || clock.now())
     }
 
     /// Takes a place in line and leaves the waiting to the caller. The deadline holds for this call
@@ -434,12 +440,12 @@ impl<L: Limit, C: Clock, Z> AcquireRequest<L, C, Z, L::Weights> {
 
     pub(super) fn try_first(&self) -> Option<L::Permit> {
         let SendLimiter { rate, clock, .. } = &self.limiter;
-        rate.take_first(&self.weight, self.class, clock)
+        rate.take_first(&self.weight, self.class, || clock.now())
     }
 
     pub(super) fn take_place(self) -> Result<(PlaceInLine<L, C>, Z), L::Error> {
         let SendLimiter { rate, clock, sleep } = self.limiter;
-        let (held, deadline) = rate.hold(self.weight, self.class, self.deadline, &clock)?;
+        let (held, deadline) = rate.hold(self.weight, self.class, self.deadline, || clock.now())?;
         Ok((PlaceInLine(Waiting::new(held, clock, deadline)), sleep))
     }
 }

@@ -2,7 +2,8 @@
 
 use core::{fmt, task::Waker, time::Duration};
 
-use super::limit::{InLine, Limit};
+use super::Limit;
+use crate::seam::InLine;
 use crate::{AcquireError, Clock, Timestamp};
 
 /// What stands in line, with the clock that tells when its turn comes. Dropped, it leaves.

@@ -2,12 +2,9 @@
 
 use core::ops::Deref;
 
-use super::{AcquireRequest, SendLimiter};
+use super::SendLimiter;
 use crate::set::{SetError, SetPermit};
-use crate::{
-    Clock, Outcome, SendRate, SendSet,
-    law::{LimitReports, Observed},
-};
+use crate::{Clock, Outcome, SendRate, SendSet};
 
 /// Several limits on one request.
 ///
@@ -32,30 +29,21 @@ use crate::{
 /// let permit = limiter.tokens([1, 1_200]).within(minute).acquire_blocking()?;
 /// // ... the response says that it took 3,411 tokens:
 /// limiter.settle(permit, &[1, 3_411])?;
-/// limiter.record(&permit, Outcome::NotThrottled);
+/// limiter.record(permit, Outcome::NotThrottled);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 impl<R: Deref<Target = SendRate>, C: Clock, Z, const N: usize> SendLimiter<SendSet<R, N>, C, Z> {
     /// Returns the set.
     #[must_use]
     pub const fn set(&self) -> &SendSet<R, N> {
-        self.of()
-    }
-
-    /// Takes in what the service declares about its limits: see [`SendSet::observe`].
-    pub fn observe(&self, permit: &SetPermit<N>, reports: &LimitReports) -> Observed {
-        self.of().observe(self.now(), permit, reports)
-    }
-
-    /// Records the outcome of a request with each of its limits: see [`SendSet::record`].
-    pub fn record(&self, permit: &SetPermit<N>, outcome: Outcome) {
-        self.of().record(self.now(), permit, outcome);
+        &self.rate
     }
 
     /// Records the outcome of a request of which the service says which `limits` throttled it: see
     /// [`SendSet::record_by`].
     pub fn record_by(&self, permit: &SetPermit<N>, outcome: Outcome, limits: &[usize]) {
-        self.of().record_by(self.now(), permit, outcome, limits);
+        self.rate
+            .record_by(self.clock.now(), permit, outcome, limits);
     }
 
     /// Corrects what a request took to its true `costs`: see [`SendSet::settle`].
@@ -64,27 +52,6 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z, const N: usize> SendLimiter<SendS
     ///
     /// As [`SendSet::settle`].
     pub fn settle(&self, permit: SetPermit<N>, costs: &[u32]) -> Result<(), SetError> {
-        self.of().settle(self.now(), permit, costs)
-    }
-
-    /// Asks for the weight of each limit at once: as many as the set has rates.
-    pub fn tokens(
-        &self,
-        weights: impl AsRef<[u32]>,
-    ) -> AcquireRequest<SendSet<&SendRate, N>, &C, &Z, Checked<N>> {
-        self.by(self.of().by_ref()).into_tokens(weights)
-    }
-
-    /// As [`tokens`](Self::tokens), and owns what it takes: with `Arc`s for the rates, the future
-    /// of a clone is `'static`.
-    pub fn into_tokens(
-        self,
-        weights: impl AsRef<[u32]>,
-    ) -> AcquireRequest<SendSet<R, N>, C, Z, Checked<N>> {
-        let weights = self.of().checked(weights.as_ref());
-        AcquireRequest::new(self, weights)
+        self.rate.settle(self.clock.now(), permit, costs)
     }
 }
-
-/// The weights of a request, if they fit its set.
-type Checked<const N: usize> = Result<[u32; N], SetError>;

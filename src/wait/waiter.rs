@@ -8,9 +8,9 @@ use core::{
     time::Duration,
 };
 
-use super::limit::InLine;
 use super::place::Waiting;
 use super::{Rest, Sleep, Timer, name_of};
+use crate::seam::InLine;
 use crate::{AcquireError, Clock, Timestamp};
 
 /// Waits for the attempts of an operation in a task, by the timer of `Z`.

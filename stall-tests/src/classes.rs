@@ -6,7 +6,7 @@
 use core::mem::ManuallyDrop;
 use core::time::Duration;
 
-use paceline::{SendRate, Timestamp, law::PacedSettings};
+use paceline_core::{SendRate, Timestamp, law::PacedSettings};
 
 use crate::hook::{MOST, bounded, stopped_at};
 use crate::scene::at;

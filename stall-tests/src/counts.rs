@@ -19,7 +19,6 @@ use core::time::Duration;
 use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use paceline::stall::{Access, Kind, set_watch};
 use paceline::{
     Adaptive, Clock, ControlLaw, Outcome, RetryQuota, RetryStrategy, SendLimiter, SendPermit,
     SendRate, Standard, Timestamp,
@@ -27,6 +26,7 @@ use paceline::{
     strategy::{Reports, SendRequest, SendTurn},
     wait::{Sleep, Timer},
 };
+use paceline_core::stall::{Access, Kind, set_watch};
 
 const LINE: usize = 128;
 const SECOND: u64 = 1_000_000_000;

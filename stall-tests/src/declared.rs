@@ -5,7 +5,7 @@
 
 use core::time::Duration;
 
-use paceline::{
+use paceline_core::{
     ControlLaw, Outcome, SendPermit, SendRate, Timestamp,
     law::{LimitReport, LimitReports, Observed, Reset},
 };

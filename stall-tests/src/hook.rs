@@ -67,7 +67,7 @@ pub(crate) fn step() {
 }
 
 fn counting<R>(count: Count, operation: impl FnOnce() -> R) -> (R, u64) {
-    paceline::stall::set_hook(step);
+    paceline_core::stall::set_hook(step);
     COUNT.set(count);
     let result = operation();
     (result, COUNT.replace(FREE).taken)

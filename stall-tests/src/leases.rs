@@ -4,8 +4,8 @@
 use core::time::Duration;
 use std::thread;
 
-use paceline::law::PacedSettings;
-use paceline::{Outcome, SendPermit, SendRate};
+use paceline_core::law::PacedSettings;
+use paceline_core::{Outcome, SendPermit, SendRate};
 
 use crate::hook::{MOST, bounded, stopped_at};
 use crate::scene::at;

@@ -5,8 +5,8 @@ use alloc::sync::Arc;
 use core::mem;
 use core::time::Duration;
 
-use paceline::law::PacedSettings;
-use paceline::{ControlLaw, Outcome, SendPermit, SendRate, SendRateSnapshot, Timestamp};
+use paceline_core::law::PacedSettings;
+use paceline_core::{ControlLaw, Outcome, SendPermit, SendRate, SendRateSnapshot, Timestamp};
 
 use crate::hook::{MOST, bounded, overtaken_and_stopped_at, stopped_at};
 use crate::scene::at;

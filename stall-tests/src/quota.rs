@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 
-use paceline::RetryQuota;
+use paceline_core::RetryQuota;
 
 use crate::hook::{bounded, overtaken_and_stopped_at, stopped_at};
 use crate::threads::quota_is_conserved;
@@ -48,7 +48,7 @@ impl Operation {
         }
     }
 
-    fn run(self, quota: &RetryQuota, permit: paceline::QuotaPermit) {
+    fn run(self, quota: &RetryQuota, permit: paceline_core::QuotaPermit) {
         match self {
             Self::TryAcquire => drop(quota.try_acquire(3)),
             Self::Release => quota.release(permit),
@@ -58,7 +58,7 @@ impl Operation {
 }
 
 /// A quota of 100 that holds 60, and a permit of 5 from it.
-fn scene() -> (Arc<RetryQuota>, paceline::QuotaPermit) {
+fn scene() -> (Arc<RetryQuota>, paceline_core::QuotaPermit) {
     let quota = RetryQuota::new(100);
     drop(quota.try_acquire(35));
     let permit = quota.try_acquire(5).expect("65 are left");

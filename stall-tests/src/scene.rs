@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use core::mem;
 
-use paceline::{ControlLaw, Outcome, Reservation, SendPermit, SendRate, Timestamp};
+use paceline_core::{ControlLaw, Outcome, Reservation, SendPermit, SendRate, Timestamp};
 
 use crate::hook;
 
@@ -156,7 +156,7 @@ impl Operation {
             Throttle => record(rate, at(900), Outcome::Throttled),
             ThrottleThatTurns => record(rate, at(1_050), Outcome::Throttled),
             Snapshot => {
-                let _: paceline::SendRateSnapshot = rate.snapshot(at(1_050));
+                let _: paceline_core::SendRateSnapshot = rate.snapshot(at(1_050));
             }
             Reset => rate.reset(at(800)),
             Forget => rate.forget_throttles(at(900)),

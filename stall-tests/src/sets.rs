@@ -6,7 +6,7 @@
 use core::mem::ManuallyDrop;
 use core::time::Duration;
 
-use paceline::{
+use paceline_core::{
     ControlLaw, SendPermit, SendRate, SendSet, Timestamp,
     law::{LimitReport, LimitReports, PacedSettings, Reset},
 };

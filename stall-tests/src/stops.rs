@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use paceline::SendRate;
+use paceline_core::SendRate;
 
 use crate::hook::{MOST, overtaken_and_stopped_at};
 use crate::scene::{Operation, Stage, at};

@@ -6,7 +6,7 @@
 use alloc::sync::Arc;
 use std::thread;
 
-use paceline::{Outcome, RetryQuota, SendRate};
+use paceline_core::{Outcome, RetryQuota, SendRate};
 
 use crate::hook::{MOST, bounded};
 use crate::scene::{at, record};

@@ -4,7 +4,7 @@
 use core::mem::ManuallyDrop;
 use core::time::Duration;
 
-use paceline::{Outcome, Reservation, SendRate, SendRateSnapshot, Timestamp};
+use paceline_core::{Outcome, Reservation, SendRate, SendRateSnapshot, Timestamp};
 
 use crate::hook::{MOST, bounded};
 use crate::scene::{at, record};

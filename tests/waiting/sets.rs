@@ -244,7 +244,7 @@ fn threads_wait_for_two_limits_at_once() {
             scope.spawn(|| {
                 let permit = ab.tokens([1, 5]).acquire_blocking().expect("its turn");
                 ab.settle(permit, &[1, 2]).expect("a credit");
-                ab.record(&permit, Outcome::NotThrottled);
+                ab.record(permit, Outcome::NotThrottled);
             });
             scope.spawn(|| ba.tokens([5, 1]).acquire_blocking().expect("its turn"));
         }
@@ -271,13 +271,13 @@ fn outcomes_and_costs_go_to_the_limits() {
         .expect("nothing limits");
     limiter.record_by(&permit, Outcome::Throttled, &[1]);
     assert_eq!(cut(), [false, true]);
-    limiter.record(&permit, Outcome::Throttled);
+    limiter.record(permit, Outcome::Throttled);
     assert_eq!(cut(), [true, true]);
     // Ten seconds from now.
     let rate = SendRate::declared(DeclaredSettings::new(), Timestamp::ZERO);
     let limiter_of_one = SendLimiter::new(SendSet::new([&rate])).clock(world.hands.clone());
     let sent = limiter_of_one.tokens([1]).try_acquire().expect("it goes");
-    limiter_of_one.record(&sent, Outcome::ThrottledFor(ms(10_000)));
+    limiter_of_one.record(sent, Outcome::ThrottledFor(ms(10_000)));
     let stops = |millis| rate.snapshot(at(millis * MILLI)).fill_rate.to_bits() == 0;
     assert_eq!([10_900, 11_100].map(stops), [true, false]);
     let (given, rates) = (1, 2);

@@ -4,7 +4,7 @@
 --
 -- Answers {tokens granted, share, rate, members, whether the member was not known, what it may send
 -- alone, the lease that the load asks for, the allowance, how long it is not to ask, the time until
--- the turn of one that starts}, the rates in thousandths. Rules are those of the core's `src/law/paced/mod.rs`, but for these: a scope is limited
+-- the turn of one that starts}, the rates in thousandths. Rules are those of the core's `crates/core/src/law/paced/mod.rs`, but for these: a scope is limited
 -- from the start, so that rule 8 knows a rate and rule 10 does not end it; and rule 7 is left out, as
 -- what is told in a window was granted before it.
 --

@@ -118,6 +118,7 @@ fn last_reset(parts: &HttpResponseParts<'_>) -> Option<Duration> {
     let reset = empty.filter_map(|limit| match limit.declared_reset()? {
         Reset::In(span) => Some(span),
         Reset::At(time) => Some(time.saturating_sub(parts.now())),
+        _ => None,
     });
     reset.max()
 }

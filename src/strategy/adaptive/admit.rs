@@ -3,7 +3,7 @@
 use core::{mem, time::Duration};
 
 use super::{Adaptive, LONG_WAIT};
-use crate::atomic::cells::{Condition, Tally};
+use crate::cells::{Condition, Tally};
 use crate::strategy::{
     event::EventKind,
     refusal::NotAdmitted,
@@ -113,7 +113,7 @@ impl Adaptive {
                 let kind = EventKind::LongWait {
                     wait,
                     limit,
-                    dimension: rate.law.obeys().unwrap_or_default(),
+                    dimension: rate.obeys().unwrap_or_default(),
                     rate: &rate.snapshot(now()),
                     background,
                 };

@@ -3,16 +3,16 @@
 use core::time::Duration;
 
 use super::Adaptive;
-use crate::atomic::cells::{Condition, Tally};
+use crate::cells::{Condition, Tally};
 use crate::strategy::{
     engine::Weighed, event::EventKind, failure::Failure, reports::Reports,
     retry_strategy::RetryStrategy, token::RetryToken,
 };
 use crate::{
     Outcome, SendPermit, SendRate, Timestamp,
-    atomic::{DeclaredLimit, Meter},
     law::{Observed, Recorded},
     set::SetPermit,
+    snapshot::DeclaredLimit,
 };
 
 impl Adaptive {
@@ -46,7 +46,7 @@ impl Adaptive {
         };
         let is_exact = self.set.is_several() || self.engine.common.pace.manner.exact_timing;
         let untimed = !is_exact && outcome == Outcome::NotThrottled;
-        if untimed && self.rate.untimed().is_some_and(Meter::count_untimed) {
+        if untimed && self.rate.count_untimed() {
             return;
         }
         let now = clock.now();
@@ -136,14 +136,14 @@ impl Adaptive {
             Observed::GivenUp => {
                 self.tell_limit(rate, now, |limit| EventKind::LimitGivenUp { limit });
             }
-            Observed::Nothing | Observed::Taken => {}
+            _ => {}
         }
     }
 
     /// Takes note of what `rate` made of an outcome.
     fn note(&self, rate: &SendRate, now: Timestamp, outcome: Outcome, recorded: Recorded) {
         // A rate that follows declared limits sinks without a throttle, too.
-        if !outcome.is_throttled() {
+        if !matches!(outcome, Outcome::Throttled | Outcome::ThrottledFor(_)) {
             return;
         }
         if recorded == Recorded::Contradicted {
@@ -189,9 +189,9 @@ impl Adaptive {
             self.engine.tell(|| EventKind::Recovered);
         }
         if self.obeys_limits() && !counts.is(Condition::Unheard) {
-            let unheard = self.set.rates().find(|rate| rate.law.is_unheard());
+            let unheard = self.set.rates().find(|rate| rate.is_unheard());
             if let Some(rate) = unheard.filter(|_| counts.note(Condition::Unheard, true)) {
-                let dimension = rate.law.obeys().unwrap_or_default();
+                let dimension = rate.obeys().unwrap_or_default();
                 let ignored = rate.ignored_reports();
                 self.engine
                     .tell(|| EventKind::LimitsUnheard { dimension, ignored });

@@ -167,7 +167,7 @@ impl<C: Clock, Z, const N: usize> Hears for RatedSet<C, Z, N> {
     fn observe(&self, limits: impl FnOnce() -> LimitReports) {
         let mut rates = self.limiter.set().rates();
         if rates.any(|rate| rate.law() == ControlLaw::Declared) {
-            self.limiter.observe(&self.permit, &limits());
+            self.limiter.observe(self.permit, &limits());
         }
     }
 
@@ -182,7 +182,7 @@ impl<C: Clock, Z, const N: usize> Hears for RatedSet<C, Z, N> {
 impl<C: Clock, Z, const N: usize> Conclude for RatedSet<C, Z, N> {
     fn conclude(self, failure: Option<&Failure>) {
         let outcome = failure.map_or(Outcome::NotThrottled, Outcome::from);
-        self.limiter.record(&self.permit, outcome);
+        self.limiter.record(self.permit, outcome);
     }
 }
 

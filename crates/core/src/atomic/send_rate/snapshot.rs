@@ -1,0 +1,328 @@
+//! What a limiter looks like to people: the only floating point of the crate.
+
+use core::time::Duration;
+
+use super::SendRate;
+use super::acquire::Engaged;
+use crate::Timestamp;
+use crate::atomic::sync::Ordering::Relaxed;
+use crate::fixed::Rate;
+use crate::law::{Dimension, LearnedRate, LimitName, State};
+use crate::line::capacity;
+
+/// The state of a [`SendRate`], for diagnostics.
+///
+/// Each field was true at some moment of the call that made it, not necessarily the same one for
+/// all; while no other thread is at work they belong together. The state itself is in fixed point.
+/// `Display` and `Debug` say "unlimited" while sends are not limited, and "none" in a pause.
+#[derive(Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate fact")]
+pub struct SendRateSnapshot {
+    /// Whether the limiter limits: there has been a throttle.
+    pub enabled: bool,
+    /// Tokens per second; under [`ControlLaw::Paced`](crate::ControlLaw::Paced) those of the law
+    /// at this moment, 0 during a pause. Under a declared limit, what is left of the limit in the
+    /// time to its reset: just before a reset far above the limit's average, which
+    /// [`declared`](Self::declared) has. While not enabled, the rate that the published law
+    /// would fill at, and of the paced one the highest there is.
+    pub fill_rate: f64,
+    /// The most tokens that the bucket holds; 0 during a pause.
+    pub capacity: f64,
+    /// The tokens in the bucket, 0 if there is a line. While not enabled, the capacity.
+    pub available: f64,
+    /// The measured rate of requests, per second; of the paced law, of those that were not
+    /// throttled, and where it counts windows the rate at the last opening.
+    pub measured_rate: f64,
+    /// The rate that the last throttle was taken to have come at, per second; 0 before the first
+    /// one. Of the paced law the peak it returns to, and where it counts windows the rate at the
+    /// last opening.
+    pub last_max_rate: f64,
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(crate) is_measured: bool,
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(crate) is_peak_seen: bool,
+    /// The tokens promised and not minted yet: one for each place in line that has not been given
+    /// up, or its weight. A place that has come due counts no longer, even if it has not been
+    /// claimed. While not enabled, 0.
+    pub waiting: u64,
+    /// What goes to [background](crate::Class::Background).
+    pub background: BackgroundSnapshot,
+    /// How many requests to have under way, of one token each: what is sent in one and a half round
+    /// trips, and one more, rounded up to four significant bits. More only stand in line; with
+    /// fewer the rate may not be reached. `None` while not enabled, before a round trip is known,
+    /// and from half of the highest rate there is, which limits nothing.
+    pub in_flight: Option<u64>,
+    /// The declared limit of which the least is left, under
+    /// [`ControlLaw::Declared`](crate::ControlLaw::Declared).
+    pub declared: Option<DeclaredLimit>,
+    /// Whether a limiter of [`ControlLaw::Declared`](crate::ControlLaw::Declared) has heard of no
+    /// limit, and three answers or more have come: the service declares none, or the reports do not
+    /// reach [`observe`](SendRate::observe). Attempts that failed without an answer count as well.
+    /// Throttles that are [forgotten](SendRate::forget_throttles) begin the count again, and so
+    /// does a [reset](SendRate::reset).
+    pub unheard: bool,
+    /// How many reports were [ignored](SendRate::ignored_reports).
+    pub ignored_reports: u64,
+}
+
+impl SendRateSnapshot {
+    /// Returns the [measured rate](Self::measured_rate), or `None` before the first window is over:
+    /// until then the field may be anything.
+    #[must_use]
+    pub fn measured(&self) -> Option<f64> {
+        self.is_measured.then_some(self.measured_rate)
+    }
+
+    /// Returns the [rate of the last throttle](Self::last_max_rate), or `None` before the first
+    /// one: until then the field is what the law begins with. `None` also after a first one
+    /// that came before eight responses: the law has guessed its peak.
+    #[must_use]
+    pub fn peak(&self) -> Option<f64> {
+        self.is_peak_seen.then_some(self.last_max_rate)
+    }
+}
+
+/// What goes to background at one [`SendRate`], for diagnostics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct BackgroundSnapshot {
+    /// The tokens that background waits for. While the limiter is not enabled, 0.
+    pub waiting: u64,
+    /// The tokens that background has got from the limiter since it was made, while it was enabled.
+    /// If it stays at 0, no request is marked as background.
+    pub released: u64,
+}
+
+/// A limit that a service has declared, for diagnostics.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct DeclaredLimit {
+    /// What it counts.
+    pub dimension: Dimension,
+    /// Its name, empty if it has none.
+    pub policy: LimitName,
+    /// How much it is.
+    pub limit: u64,
+    /// In what time it may be used once, as declared or found out. Until it is found out it is a
+    /// guess; it may stay one where the window takes a few seconds and resets are whole seconds.
+    pub window: Duration,
+    /// Whether it comes back all the time (true) or at a reset (false); `None` while that is not
+    /// known.
+    pub refills: Option<bool>,
+    /// What is left, by the last report and what was sent since.
+    pub remaining: f64,
+    /// The time until all of it is back at once, at most; `None` if it refills, or if no reset is
+    /// known.
+    pub resets_in: Option<Duration>,
+    /// How long ago the last report came.
+    pub heard_ago: Duration,
+    /// Whether a throttle has contradicted it not long ago: then the paced law has a say.
+    pub contradicted: bool,
+    /// Whether it was given up, because twice in a row a reset brought nothing back: the paced law
+    /// decides.
+    pub given_up: bool,
+}
+
+impl SendRate {
+    /// Returns the state at `now`, and changes nothing.
+    #[must_use]
+    pub fn snapshot(&self, now: Timestamp) -> SendRateSnapshot {
+        let elapsed = self.law.elapsed(now);
+        let law = self.law.get();
+        let engaged = self.words();
+        let state = engaged.map_or(State::NONE, |engaged| engaged.state.load());
+        let read = engaged.map(|engaged| (engaged, engaged.line().read()));
+        let shown = law.shown(state, self.meter.counted(), elapsed);
+        let limited = read.filter(|_| state.is_engaged());
+        let (fill, held, available, waiting) = match limited {
+            Some((engaged, (head, line))) => (
+                engaged.adaptation().fill_rate(state, head, &line, elapsed),
+                // A line that does not follow the state yet still has its own bucket, and requests
+                // find it.
+                (!head.follows(state.version())).then(|| line.capacity()),
+                engaged.available(&line, elapsed),
+                engaged.waiting(&line, elapsed),
+            ),
+            None => (shown.idle, None, u128::MAX, 0),
+        };
+        let held = held.unwrap_or_else(|| capacity(fill, self.law.get().burst()));
+        let capacity = u128::from(held) << 40;
+        SendRateSnapshot {
+            enabled: state.is_engaged(),
+            fill_rate: if fill == Rate::LEAST {
+                0.0
+            } else {
+                per_second(fill)
+            },
+            capacity: tokens(capacity),
+            available: tokens(available.min(capacity)),
+            measured_rate: per_second(shown.measured),
+            last_max_rate: per_second(shown.peak),
+            is_measured: shown.is_measured,
+            is_peak_seen: shown.is_peak_seen,
+            waiting,
+            background: engaged
+                .as_ref()
+                .and_then(Engaged::second_line_if_made)
+                .map(|second| second.snapshot(limited.is_some()))
+                .unwrap_or_default(),
+            in_flight: limited
+                .map(|(engaged, _)| engaged.beside().trip.load(Relaxed))
+                .filter(|trip| *trip > 0 && fill < Rate::MAX.half())
+                .map(|trip| in_flight(fill, trip)),
+            declared: self.declared_limit(now),
+            unheard: self.law.is_unheard(),
+            ignored_reports: self.ignored_reports(),
+        }
+    }
+
+    /// Returns the rate for the limiter of the next process to [begin
+    /// at](crate::law::PacedSettingsBuilder::learned): the last peak, or the rate if that is lower;
+    /// and of a service that counts windows the rate at the last opening, and over how long that
+    /// was counted.
+    /// `None` while nothing is limited, and under the published law.
+    #[must_use]
+    pub fn learned(&self, now: Timestamp) -> Option<LearnedRate> {
+        let elapsed = self.law.elapsed(now);
+        let law = self.law.get();
+        let engaged = self.words().filter(|_| law.paced().is_some())?;
+        let state = engaged.state.load();
+        if !state.is_engaged() {
+            return None;
+        }
+        let (head, line) = engaged.line().read();
+        let shown = law.shown(state, self.meter.counted(), elapsed);
+        let rate = match engaged.adaptation().fill_rate(state, head, &line, elapsed) {
+            Rate::LEAST => shown.peak, // in a pause
+            _ if shown.is_shut => shown.peak,
+            fill => fill.min(shown.peak),
+        };
+        Some(LearnedRate::new(rate, shown.cycle))
+    }
+
+    /// Returns which declared limits are obeyed, if the law listens.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn obeys(&self) -> Option<Dimension> {
+        self.law.obeys()
+    }
+
+    /// Returns `true` if declared limits are obeyed, and several answers came without a report.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_unheard(&self) -> bool {
+        self.law.is_unheard()
+    }
+
+    /// Returns `true` if sends are limited.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_limiting(&self) -> bool {
+        let state = self.engaged().map(|engaged| engaged.state.load());
+        state.is_some_and(State::is_engaged)
+    }
+}
+
+/// Returns the tokens that an amount of 20 fraction bits is.
+#[expect(
+    clippy::float_arithmetic,
+    clippy::cast_precision_loss,
+    reason = "for diagnostics"
+)]
+pub(super) fn whole(amount: i128) -> f64 {
+    amount.max(0) as f64 / f64::from(1 << 20)
+}
+
+/// Returns how many requests are under way at `rate` in one and a half trips of `trip` nanoseconds,
+/// and one more: rounded up to four bits, so that it does not change all the time.
+fn in_flight(rate: Rate, trip: u64) -> u64 {
+    let count = rate
+        .tokens_in(trip.saturating_add(trip >> 1))
+        .saturating_add(1);
+    let rest = u64::BITS
+        .wrapping_sub(4)
+        .saturating_sub(count.leading_zeros());
+    let step = 1_u64.wrapping_shl(rest);
+    count.div_ceil(step).saturating_mul(step)
+}
+
+/// Returns the tokens that so many units of 2⁻⁶⁴ are.
+#[expect(
+    clippy::float_arithmetic,
+    clippy::cast_precision_loss,
+    reason = "for diagnostics"
+)]
+fn tokens(units: u128) -> f64 {
+    units as f64 / 18_446_744_073_709_551_616.0
+}
+
+#[expect(clippy::float_arithmetic, reason = "for diagnostics")]
+fn per_second(rate: Rate) -> f64 {
+    tokens(rate.raw().into()) * 1e9
+}
+
+#[cfg(test)]
+#[expect(clippy::float_arithmetic, reason = "for diagnostics")]
+mod tests {
+    use super::*;
+    use crate::fixed::SECOND;
+    use crate::{ControlLaw, Outcome, SendPermit};
+
+    fn at(nanos: u64) -> Timestamp {
+        Timestamp::from_nanos(nanos)
+    }
+
+    fn record(rate: &SendRate, nanos: u64, outcome: Outcome) {
+        rate.record(at(nanos), SendPermit::sent_at(at(nanos)), outcome);
+    }
+
+    fn assert_close(got: f64, want: f64) {
+        assert!((got - want).abs() < 1e-6 * want, "got {got}, want {want}");
+    }
+
+    #[test]
+    fn before_the_first_throttle_it_shows_what_the_law_would_fill_at() {
+        let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
+        for _ in 0..10 {
+            record(&rate, 0, Outcome::NotThrottled);
+        }
+        record(&rate, SECOND >> 1, Outcome::NotThrottled);
+        let early = rate.snapshot(at(2 * SECOND));
+        assert!(!early.enabled);
+        assert_close(early.fill_rate, 3.2); // 0.4 · 2³
+        let late = rate.snapshot(at(10 * SECOND));
+        assert_close(late.measured_rate, 17.6);
+        assert_close(late.fill_rate, 35.2); // twice that
+        assert_close(late.capacity, 35.2);
+        assert_close(late.available, 35.2);
+        assert_eq!(late.last_max_rate.to_bits(), 0);
+        let paced = SendRate::new(ControlLaw::Paced, Timestamp::ZERO).snapshot(at(SECOND));
+        assert!(!paced.enabled);
+        assert_close(paced.fill_rate, 1e9);
+    }
+
+    /// As if the thread that recorded it had stopped right after its compare-and-swap.
+    #[test]
+    fn a_throttle_that_has_yet_to_take_effect_is_shown_as_if_it_had() {
+        let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
+        record(&rate, 0, Outcome::Throttled);
+        let limited = rate.about_to_limit();
+        let last = limited.state.load();
+        let next = last.next(SECOND, Rate::from_ratio(10, SECOND).to_bits());
+        assert!(limited.state.replace(last, next));
+        let shown = rate.snapshot(at(5 * SECOND));
+        assert!(shown.enabled);
+        assert_close(shown.fill_rate, 7.0);
+        assert_close(shown.capacity, 1.0); // of the line that is still in force
+        assert_close(shown.last_max_rate, 10.0);
+        limited.adaptation().apply_state(5 * SECOND);
+        assert_eq!(
+            rate.snapshot(at(5 * SECOND)).fill_rate.to_bits(),
+            shown.fill_rate.to_bits()
+        );
+    }
+}

@@ -1,0 +1,91 @@
+//! The names of the laws, what a law hears, and what came of it.
+
+use core::{fmt, time::Duration};
+
+/// How the fill rate answers to throttling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum ControlLaw {
+    /// The adaptive mode that the AWS SDKs document, to the letter.
+    Aws,
+    /// The law of this crate: it paces at the rate that is delivered, cuts once for each overshoot,
+    /// and is back at the limit within seconds at any rate. It uses 0.9 to 1.0 of a limit of which
+    /// the published law uses a third. Where a service lets nothing through it asks seldom, one
+    /// request at a time, and learns limits a minute, an hour or a day by the mean over each.
+    /// [`PacedSettings`](crate::law::PacedSettings) has its floor, ceiling and more; the rules
+    /// stand in `crates/core/src/law/paced/mod.rs`.
+    Paced,
+    /// It goes by what the service declares in its responses
+    /// ([`SendRate::observe`](crate::SendRate::observe)): what remains of a limit lasts until its
+    /// reset, for one client or for several. Where nothing is declared it is
+    /// [`Paced`](Self::Paced). [`DeclaredSettings`](crate::law::DeclaredSettings) has its settings;
+    /// the rules stand in `crates/core/src/law/declared/mod.rs`.
+    Declared,
+}
+
+/// Its name in settings as text.
+impl fmt::Display for ControlLaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Aws => "aws",
+            Self::Paced => "paced",
+            Self::Declared => "declared",
+        })
+    }
+}
+
+/// The outcome of a request, as far as the send rate is concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The service answered it, and did not throttle it: a success, or an error of the request's own
+    /// such as "not found".
+    NotThrottled,
+    /// It failed, and not because of a limit or of what it asked for: a fault of the service, a
+    /// refused connection, a timeout.
+    ///
+    /// To [`ControlLaw::Paced`] and [`ControlLaw::Declared`] it is no throttle and no delivery, so
+    /// that the rate grows by no failure. To [`ControlLaw::Aws`] it is the same as
+    /// [`NotThrottled`](Self::NotThrottled).
+    Failed,
+    /// The service throttled it.
+    Throttled,
+    /// The service throttled it, and said for how long nothing should be sent.
+    ///
+    /// If nothing gets through at the moment, [`ControlLaw::Paced`] pauses for that long, a minute
+    /// at most unless [`max_pause`](crate::law::PacedSettingsBuilder::max_pause) is set: nothing is
+    /// granted, not even what the bucket holds. Nothing gets through if nothing was ever delivered,
+    /// or nothing since the last cut although at least four responses were to be expected. Where
+    /// the law counts windows, each throttle with a hint pauses. Otherwise the hint is for this
+    /// request only, whose retry waits for it. To [`ControlLaw::Aws`] it is a throttle like others.
+    ThrottledFor(Duration),
+    /// It was sent, and its caller gave it up before the answer.
+    ///
+    /// It counts as sent, so that cancelled requests do not make the measured rate too low. As an
+    /// answer it counts for nothing: it is no round trip, and no sign that the service has room.
+    Unknown,
+}
+
+impl Outcome {
+    /// Whether the service throttled the request.
+    pub(crate) const fn is_throttled(self) -> bool {
+        matches!(self, Self::Throttled | Self::ThrottledFor(_))
+    }
+}
+
+/// What a response did to the send rate: [`SendRate::record`](crate::SendRate::record).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Recorded {
+    /// It was counted. The rate may have moved along the law's curve, or risen to what was
+    /// delivered.
+    Counted,
+    /// It lowered the rate, began to limit it, or was refused by a service that is shut.
+    Cut,
+    /// It ended the limit: nothing is limited until the next throttle.
+    Ended,
+    /// It was throttled although enough was left of the limit that the service declares.
+    Contradicted,
+}

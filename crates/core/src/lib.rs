@@ -1,0 +1,109 @@
+//! The two token buckets of the crate `paceline`, lock-free and without `std`.
+//!
+//! | | called | returns | refilled by |
+//! |---|---|---|---|
+//! | [`RetryQuota`] | before each retry | retry, or give up now; it never waits | successes |
+//! | [`SendRate`] | before each send | go, or a place in line | time, at a rate that adapts to throttling |
+//!
+//! The crate `paceline` re-exports all of this, and adds strategies, the retry loop and ways to
+//! wait. Take `paceline-core` alone to embed a bucket. Both buckets take the time as an argument.
+//!
+//! ```
+//! use paceline_core::RetryQuota;
+//!
+//! static QUOTA: RetryQuota = RetryQuota::new(500);
+//!
+//! /// Sends once more at most, and returns whether it succeeded.
+//! fn with_one_retry(mut send: impl FnMut() -> bool) -> bool {
+//!     if send() {
+//!         QUOTA.credit(1);
+//!         return true;
+//!     }
+//!     let Some(permit) = QUOTA.try_acquire(5) else {
+//!         return false; // the service is in trouble: give up
+//!     };
+//!     let succeeded = send();
+//!     if succeeded {
+//!         QUOTA.release(permit); // only a success gives back what its retry cost
+//!     }
+//!     succeeded // a permit that is dropped is spent
+//! }
+//!
+//! // A service that is down: the quota ends the retries after 100 of them.
+//! let mut sends = 0;
+//! for _ in 0..10_000 {
+//!     with_one_retry(|| { sends += 1; false });
+//! }
+//! assert_eq!(sends, 10_100);
+//! ```
+//!
+//! # Modules
+//!
+//! | module | has |
+//! |---|---|
+//! | [`law`] | the settings of the paced and the declared law, and what a service declares |
+//! | [`set`] | several limits on one request: permits, places and errors |
+//! | [`snapshot`] | states at one moment, for diagnostics |
+//!
+//! # Features
+//!
+//! | feature | default | gives |
+//! |---|---|---|
+//! | `std` | no | a count of sends for each core; without it [`SendRate`] needs an allocator alone |
+//! | `serde` | no | settings and snapshots in and out of text |
+#![cfg_attr(not(feature = "std"), no_std)]
+// docs.rs says beside each item which feature it needs, but for those of the models.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(docsrs, doc(auto_cfg(hide(loom, feature = "loom"))))]
+
+extern crate alloc;
+
+mod atomic;
+mod bits;
+mod fixed;
+pub mod law;
+mod limit;
+mod line;
+mod padded;
+mod permit;
+mod print;
+pub mod set;
+#[cfg(feature = "serde")]
+mod text;
+mod time;
+
+#[cfg(all(loom, feature = "loom"))]
+#[doc(hidden)]
+pub use atomic::modelled;
+#[cfg(stall)]
+#[doc(hidden)]
+pub use atomic::stall;
+pub use atomic::{Background, Reservation, RetryQuota, SendRate, SendRateSnapshot};
+pub use law::outcome::{ControlLaw, Outcome};
+pub use limit::{AskedFor, Limit};
+pub use permit::{AcquireError, Class, QuotaPermit, SendPermit, WeightError};
+pub use set::SendSet;
+pub use time::Timestamp;
+
+/// States at one moment, for diagnostics and metrics.
+///
+/// [`SendRateSnapshot`] stands at the root, beside its bucket.
+pub mod snapshot {
+    pub use crate::atomic::{BackgroundSnapshot, DeclaredLimit, RetryQuotaSnapshot};
+}
+
+/// What the crate `paceline` uses of this one beyond its public face. The two are released together,
+/// and `paceline` names this crate's exact version: no promise is made to others.
+#[doc(hidden)]
+pub mod seam {
+    pub use crate::atomic::Sequence;
+    #[cfg(feature = "serde")]
+    pub use crate::text::by_name;
+    pub use crate::{
+        atomic::{Lazy, PlaceGuard, sync},
+        limit::{Deadline, InLine},
+        padded::Padded,
+        set::SetGuard,
+        time::LONG_UNUSED,
+    };
+}

@@ -1,0 +1,307 @@
+//! What a limiter limits by: one send rate, or several.
+
+use core::{fmt, ops::Deref, task::Waker, time::Duration};
+
+use crate::atomic::PlaceGuard;
+use crate::law::{LimitReports, Observed};
+use crate::set::{SetError, SetGuard, SetPermit};
+use crate::{AcquireError, Class, Outcome, SendPermit, SendRate, SendSet, Timestamp};
+
+/// What a request holds while it waits for its turn: a place in one line, or in several.
+pub trait InLine {
+    /// What it gets when its turn has come.
+    type Permit;
+
+    /// Takes the tokens if the turn has come.
+    ///
+    /// # Errors
+    ///
+    /// The time until then.
+    fn claim_with(&mut self, now: impl FnOnce() -> Timestamp) -> Result<Self::Permit, Duration>;
+
+    /// Lets `waker` be woken when the turn comes sooner than in `wait`, and returns when to look
+    /// again; `None` if it cannot be woken.
+    fn stand(&mut self, now: Timestamp, wait: Duration, waker: &Waker) -> Option<Duration>;
+
+    /// Gives up what it holds, and wakes the waiters whose turn that brings, at the time of `now`.
+    fn leave(&mut self, now: impl FnOnce() -> Timestamp);
+
+    /// Returns the limit that it waits for longest: 0 if there is no other.
+    fn limit(&self) -> usize {
+        0
+    }
+}
+
+impl<R: Deref<Target = SendRate>> InLine for PlaceGuard<R> {
+    type Permit = SendPermit;
+
+    fn claim_with(&mut self, now: impl FnOnce() -> Timestamp) -> Result<SendPermit, Duration> {
+        Self::claim_with(self, now)
+    }
+
+    fn stand(&mut self, now: Timestamp, wait: Duration, waker: &Waker) -> Option<Duration> {
+        Self::stand(self, now, wait, waker)
+    }
+
+    fn leave(&mut self, now: impl FnOnce() -> Timestamp) {
+        if self.give_up() {
+            self.rate().wake_due(now());
+        }
+    }
+}
+
+impl<R: Deref<Target = SendRate>, const N: usize> InLine for SetGuard<R, N> {
+    type Permit = SetPermit<N>;
+
+    fn claim_with(&mut self, now: impl FnOnce() -> Timestamp) -> Result<SetPermit<N>, Duration> {
+        Self::claim_with(self, now).map_err(|binding| binding.wait)
+    }
+
+    // The turn that comes last is the one that matters. If that of another line comes later in the
+    // end, the request finds out when it looks.
+    fn stand(&mut self, now: Timestamp, wait: Duration, waker: &Waker) -> Option<Duration> {
+        self.latest()?.stand(now, wait, waker)
+    }
+
+    fn leave(&mut self, now: impl FnOnce() -> Timestamp) {
+        self.give_up(|rates| {
+            let now = now();
+            rates.for_each(|rate| rate.wake_due(now));
+        });
+    }
+
+    fn limit(&self) -> usize {
+        self.latest
+    }
+}
+
+/// By when tokens have to come.
+#[derive(Clone, Copy, Debug)]
+pub enum Deadline {
+    /// However late.
+    Never,
+    /// So long after the request is made.
+    Within(Duration),
+    /// By then.
+    At(Timestamp),
+}
+
+impl Deadline {
+    /// Returns the deadline of a request that is made at `now`, and the time until then.
+    fn of(self, now: Timestamp) -> Option<(Timestamp, Duration)> {
+        let deadline = match self {
+            Self::Never => return None,
+            Self::Within(span) => now.saturating_add(span),
+            Self::At(deadline) => deadline,
+        };
+        Some((deadline, deadline.saturating_since(now)))
+    }
+}
+
+/// What a limiter limits by: whatever holds a [`SendRate`], or a [`SendSet`]. No other type can
+/// implement it.
+pub trait Limit: Sized {
+    /// The tokens that a request asks for.
+    type Weights;
+    /// What a request is let go with.
+    type Permit: Copy + fmt::Debug;
+    /// Why a request is refused.
+    type Error: Copy + fmt::Debug;
+    #[doc(hidden)]
+    type Held: InLine<Permit = Self::Permit>;
+    /// The same limit, borrowed.
+    #[doc(hidden)]
+    type Ref<'a>: Limit<Weights = Self::Weights, Permit = Self::Permit, Error = Self::Error>
+    where
+        Self: 'a;
+
+    #[doc(hidden)]
+    fn by_ref(&self) -> Self::Ref<'_>;
+
+    /// Takes the tokens now, or takes nothing.
+    #[doc(hidden)]
+    fn take_now(
+        &self,
+        weights: Self::Weights,
+        class: Class,
+        now: impl FnOnce() -> Timestamp,
+    ) -> Result<Self::Permit, Self::Error>;
+
+    /// Takes tokens that are there, which need no place in line.
+    #[doc(hidden)]
+    fn take_first(
+        &self,
+        _: &Self::Weights,
+        _: Class,
+        _: impl FnOnce() -> Timestamp,
+    ) -> Option<Self::Permit> {
+        None
+    }
+
+    /// Takes what a request holds while it waits, and returns its deadline.
+    #[doc(hidden)]
+    fn hold(
+        self,
+        weights: Self::Weights,
+        class: Class,
+        deadline: Deadline,
+        now: impl FnOnce() -> Timestamp,
+    ) -> Result<(Self::Held, Option<Timestamp>), Self::Error>;
+
+    /// Takes in what the service declares about its limits.
+    #[doc(hidden)]
+    fn hear(&self, now: Timestamp, permit: Self::Permit, reports: &LimitReports) -> Observed;
+
+    /// Records the outcome of a request.
+    #[doc(hidden)]
+    fn note(&self, now: impl FnOnce() -> Timestamp, permit: Self::Permit, outcome: Outcome);
+
+    /// Returns the error of a request that `limit` refuses.
+    #[doc(hidden)]
+    fn refused(limit: usize, why: AcquireError) -> Self::Error;
+}
+
+/// A [`Limit`] that `W` can ask for tokens: `u32` one send rate, and whatever has as many numbers as
+/// a set has rates the set.
+pub trait AskedFor<W>: Limit {
+    #[doc(hidden)]
+    fn weigh(&self, weights: W) -> Self::Weights;
+}
+
+/// One send rate.
+impl<R: Deref<Target = SendRate>> Limit for R {
+    type Weights = u32;
+    type Permit = SendPermit;
+    type Error = AcquireError;
+    type Held = PlaceGuard<R>;
+    type Ref<'a>
+        = &'a SendRate
+    where
+        Self: 'a;
+
+    fn by_ref(&self) -> &SendRate {
+        self
+    }
+
+    fn take_now(
+        &self,
+        weight: u32,
+        class: Class,
+        now: impl FnOnce() -> Timestamp,
+    ) -> Result<SendPermit, AcquireError> {
+        if weight != 1 || class.is_background() {
+            return self.ask(now(), weight, class).permit();
+        }
+        let taken = self.try_acquire_with(now);
+        taken.map_err(|wait| AcquireError::NotInTime { wait })
+    }
+
+    // Not of a limiter that obeys declared limits, where one that is refused may count, and not of
+    // background, which stands behind.
+    fn take_first(
+        &self,
+        weight: &u32,
+        class: Class,
+        now: impl FnOnce() -> Timestamp,
+    ) -> Option<SendPermit> {
+        if *weight != 1 || class.is_background() || self.law.listens() {
+            return None;
+        }
+        self.try_acquire_with(now).ok()
+    }
+
+    fn hold(
+        self,
+        weight: u32,
+        class: Class,
+        deadline: Deadline,
+        now: impl FnOnce() -> Timestamp,
+    ) -> Result<(PlaceGuard<R>, Option<Timestamp>), AcquireError> {
+        let rate = match PlaceGuard::take_untimed(self, weight) {
+            Ok(held) => return Ok((held, None)),
+            Err(rate) => rate,
+        };
+        let now = now();
+        let (deadline, patience) = deadline.of(now).unzip();
+        let held = PlaceGuard::take(rate, now, weight, class, patience)?;
+        Ok((held, deadline))
+    }
+
+    fn hear(&self, now: Timestamp, permit: SendPermit, reports: &LimitReports) -> Observed {
+        self.observe(now, permit, reports)
+    }
+
+    fn note(&self, now: impl FnOnce() -> Timestamp, permit: SendPermit, outcome: Outcome) {
+        self.record_with(now, permit, outcome);
+    }
+
+    fn refused(_: usize, why: AcquireError) -> AcquireError {
+        why
+    }
+}
+
+impl<R: Deref<Target = SendRate>> AskedFor<u32> for R {
+    fn weigh(&self, weight: u32) -> u32 {
+        weight
+    }
+}
+
+/// Several send rates. The weights are checked when the request is made.
+impl<R: Deref<Target = SendRate> + Clone, const N: usize> Limit for SendSet<R, N> {
+    type Weights = Result<[u32; N], SetError>;
+    type Permit = SetPermit<N>;
+    type Error = SetError;
+    type Held = SetGuard<R, N>;
+    type Ref<'a>
+        = SendSet<&'a SendRate, N>
+    where
+        Self: 'a;
+
+    fn by_ref(&self) -> SendSet<&SendRate, N> {
+        self.borrowed()
+    }
+
+    fn take_now(
+        &self,
+        weights: Self::Weights,
+        class: Class,
+        now: impl FnOnce() -> Timestamp,
+    ) -> Result<SetPermit<N>, SetError> {
+        self.take(now(), &weights?, class)
+    }
+
+    fn hold(
+        self,
+        weights: Self::Weights,
+        class: Class,
+        deadline: Deadline,
+        now: impl FnOnce() -> Timestamp,
+    ) -> Result<(SetGuard<R, N>, Option<Timestamp>), SetError> {
+        let (weights, now) = (weights?, now());
+        let (deadline, patience) = deadline.of(now).unzip();
+        let held = SetGuard::take(&self, now, &weights, class, patience)?;
+        Ok((held, deadline))
+    }
+
+    fn hear(&self, now: Timestamp, permit: SetPermit<N>, reports: &LimitReports) -> Observed {
+        self.observe(now, &permit, reports)
+    }
+
+    fn note(&self, now: impl FnOnce() -> Timestamp, permit: SetPermit<N>, outcome: Outcome) {
+        self.record(now(), &permit, outcome);
+    }
+
+    fn refused(limit: usize, error: AcquireError) -> SetError {
+        SetError::Limit { limit, error }
+    }
+}
+
+impl<R, const N: usize, W> AskedFor<W> for SendSet<R, N>
+where
+    R: Deref<Target = SendRate> + Clone,
+    W: AsRef<[u32]>,
+{
+    fn weigh(&self, weights: W) -> Self::Weights {
+        self.checked(weights.as_ref())
+    }
+}

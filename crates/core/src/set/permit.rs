@@ -1,0 +1,118 @@
+//! What a set lets go, and what it looks like.
+
+use core::array;
+use core::fmt;
+
+use super::Binding;
+use super::Weights;
+use crate::permit::Order;
+use crate::{SendPermit, SendRateSnapshot};
+
+/// A request that a [`SendSet`](crate::SendSet) let go: a permit of each limit that it has a weight
+/// in.
+///
+/// It is `Copy`: recorded or settled twice it counts twice.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[must_use = "a request that was let go should be recorded once it is answered"]
+pub struct SetPermit<const N: usize> {
+    taken: [Option<SendPermit>; N],
+}
+
+impl<const N: usize> SetPermit<N> {
+    /// The permit of a request that has taken nothing yet.
+    pub(super) const NOTHING: Self = Self { taken: [None; N] };
+
+    /// Returns the permit of a request that has `permits`, by their limits.
+    #[doc(hidden)]
+    pub fn of(permits: impl Fn(usize) -> Option<SendPermit>) -> Self {
+        Self {
+            taken: array::from_fn(permits),
+        }
+    }
+
+    #[inline]
+    pub(super) const fn put(&mut self, limit: usize, permit: SendPermit) {
+        self.taken[limit] = Some(permit);
+    }
+
+    /// Returns the permit of `limit`, `None` if the request took nothing of it.
+    #[must_use]
+    pub fn get(&self, limit: usize) -> Option<SendPermit> {
+        *self.taken.get(limit)?
+    }
+
+    /// Returns the permit of a request that took `weights` behind the one of `first`, which it has
+    /// of the first limit.
+    #[doc(hidden)]
+    pub fn behind(first: SendPermit, weights: &Weights) -> Self {
+        Self::of(|limit| {
+            let weight = weights
+                .as_slice()
+                .get(limit)
+                .filter(|weight| **weight > 0)?;
+            let order = if limit == 0 {
+                first.place()
+            } else {
+                Order::NONE
+            };
+            Some(SendPermit::with_order(first.time(), *weight, order))
+        })
+    }
+
+    /// Returns the permit of the same request with its true `costs`, one for each limit in order,
+    /// for [`SendSet::record`](crate::SendSet::record): the rates are then measured in true costs.
+    /// See [`SendPermit::costing`].
+    pub fn costing(mut self, costs: &[u32]) -> Self {
+        for (taken, cost) in self.taken.iter_mut().zip(costs) {
+            *taken = taken.map(|permit| permit.costing(*cost));
+        }
+        self
+    }
+}
+
+/// Returns the tokens that were taken of a limit.
+fn weight(taken: Option<SendPermit>) -> u32 {
+    taken.map_or(0, SendPermit::weight)
+}
+
+/// The weights, in one line.
+impl<const N: usize> fmt::Debug for SetPermit<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SetPermit(")?;
+        for (limit, taken) in self.taken.iter().enumerate() {
+            let comma = if limit == 0 { "" } else { ", " };
+            write!(f, "{comma}{limit}: {}", weight(*taken))?;
+        }
+        f.write_str(")")
+    }
+}
+
+/// The state of a [`SendSet`](crate::SendSet), for diagnostics.
+#[derive(Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct SetSnapshot<const N: usize> {
+    /// The state of each rate, by its limit; `None` beyond the last one.
+    pub rates: [Option<SendRateSnapshot>; N],
+    /// The limit that would hold a request of the given weights back, `None` if it could go.
+    pub binding: Option<Binding>,
+}
+
+impl<const N: usize> fmt::Display for SetSnapshot<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.binding {
+            Some(binding) => write!(f, "{binding}")?,
+            None => f.write_str("no limit binds")?,
+        }
+        for (limit, rate) in self.rates.iter().flatten().enumerate() {
+            write!(f, "; {limit}: {rate}")?;
+        }
+        Ok(())
+    }
+}
+
+/// As `Display`, in one line.
+impl<const N: usize> fmt::Debug for SetSnapshot<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SetSnapshot({self})")
+    }
+}

@@ -1,0 +1,84 @@
+//! The weights of a request, by value.
+
+use core::{array, fmt};
+
+use super::{MOST_RATES, SetError};
+
+/// A weight, or a true cost, in tokens for each limit of a set: for
+/// `Operation::weights` and its kin.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::set::Weights;
+///
+/// assert_eq!(Weights::from([1, 1_200]).as_slice(), [1, 1_200]);
+/// assert!(Weights::of(&[1; 9]).is_err());
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Weights {
+    all: [u32; MOST_RATES],
+    len: usize,
+    up_to_capacity: bool,
+}
+
+impl Weights {
+    /// Returns as many weights as `given`.
+    ///
+    /// # Errors
+    ///
+    /// [`SetError::Rates`] if they are more than eight, or none.
+    pub fn of(given: &[u32]) -> Result<Self, SetError> {
+        if !(1..=MOST_RATES).contains(&given.len()) {
+            return Err(SetError::Rates { given: given.len() });
+        }
+        Ok(Self::first(given))
+    }
+
+    fn first(given: &[u32]) -> Self {
+        Self {
+            all: array::from_fn(|limit| given.get(limit).copied().unwrap_or(0)),
+            len: given.len(),
+            up_to_capacity: false,
+        }
+    }
+
+    /// Lets a weight above a limit take the whole limit, and owe the rest once the request goes. By
+    /// default such a request is refused.
+    ///
+    /// For weights that are estimates, such as the tokens of a prompt and of the answer that may
+    /// come: the request may cost less, and the service decides. Heeded by strategies with
+    /// several send rates (`StrategyBuilder::also`).
+    #[must_use]
+    pub const fn up_to_capacity(mut self) -> Self {
+        self.up_to_capacity = true;
+        self
+    }
+
+    /// Returns `true` if a weight above a limit is not refused.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn is_up_to_capacity(&self) -> bool {
+        self.up_to_capacity
+    }
+
+    /// Returns the weights.
+    #[must_use]
+    pub fn as_slice(&self) -> &[u32] {
+        self.all.get(..self.len).unwrap_or(&self.all)
+    }
+}
+
+/// Of one to eight weights, or it does not compile.
+impl<const N: usize> From<[u32; N]> for Weights {
+    fn from(given: [u32; N]) -> Self {
+        const { assert!(N >= 1 && N <= MOST_RATES, "a set has one to eight rates") };
+        Self::first(&given)
+    }
+}
+
+impl fmt::Debug for Weights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_slice().fmt(f)
+    }
+}

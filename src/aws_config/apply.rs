@@ -1,0 +1,68 @@
+//! From settings to strategies.
+
+use alloc::sync::Arc;
+
+use super::{RetryConfig, RetryMode};
+use crate::{
+    Adaptive, ControlLaw, Legacy, RetryStrategy, Standard,
+    config::{LegacyBuilder, StrategyBuilder},
+};
+
+impl RetryConfig {
+    /// Builds a strategy of the chosen mode, or else [`Standard`].
+    ///
+    /// It keeps its own quota, and in adaptive mode its own send rate: build one for each resource
+    /// that is throttled on its own, and share it.
+    #[must_use]
+    pub fn build_strategy(&self) -> Arc<dyn RetryStrategy> {
+        match self.mode().unwrap_or_default() {
+            RetryMode::Standard => Arc::new(Standard::builder().config(self).build_checked()),
+            RetryMode::Adaptive => Arc::new(
+                Adaptive::builder()
+                    .law(ControlLaw::Aws)
+                    .config(self)
+                    .build_checked(),
+            ),
+            RetryMode::Legacy => Arc::new(Legacy::builder().config(self).build_checked()),
+        }
+    }
+}
+
+impl<M> StrategyBuilder<M> {
+    /// Takes over the settings of `config` that were not and will not be made on the builder.
+    ///
+    /// The mode is not among them: it is the builder's.
+    pub fn config(mut self, config: &RetryConfig) -> Self {
+        if let Some(generation) = config.generation() {
+            self = self.generation_unless_set(generation);
+        }
+        match config.max_attempts() {
+            Some(sends) => self.max_attempts_unless_set(sends.get()),
+            None => self,
+        }
+    }
+}
+
+impl LegacyBuilder {
+    /// Takes over the number of sends of `config`, if it has one and the builder was and will not
+    /// be given one.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::num::NonZeroU32;
+    /// use paceline::{Legacy, config::{RetryConfig, RetryMode}};
+    ///
+    /// let two = NonZeroU32::MIN.saturating_add(1);
+    /// let config = RetryConfig::loader().mode(RetryMode::Legacy).max_attempts(two).load()?;
+    /// let strategy = Legacy::builder().config(&config).build()?;
+    /// assert_eq!(strategy.max_attempts(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn config(self, config: &RetryConfig) -> Self {
+        match config.max_attempts() {
+            Some(sends) => self.max_attempts_unless_set(sends.get()),
+            None => self,
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! Finding the settings: explicit before environment before profile, each on its own.
+
+use core::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+
+use super::{
+    environment::{Environment, ProcessEnvironment},
+    error::{ConfigError, SettingFault, SettingOrigin},
+    location::{self, variable},
+    profile::{ProfileFile, ProfileFileKind},
+    setting::{GENERATION, MAX_ATTEMPTS, MODE, RetryMode, Setting},
+};
+use crate::config::RetryGeneration;
+
+/// The retry settings that a program or its surroundings chose; the rest is left to defaults.
+///
+/// # Examples
+///
+/// ```no_run
+/// use paceline::{RetryStrategyExt, config::RetryConfig};
+///
+/// let strategy = RetryConfig::from_env()?.build_strategy();
+/// # let call = || Ok::<_, paceline::Failure>(());
+/// let answer = strategy.run(|_| call());
+/// # Ok::<(), paceline::config::ConfigError>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(try_from = "super::text::ConfigText", into = "super::text::ConfigText")
+)]
+pub struct RetryConfig {
+    pub(super) mode: Option<RetryMode>,
+    pub(super) max_attempts: Option<NonZeroU32>,
+    pub(super) generation: Option<RetryGeneration>,
+}
+
+impl RetryConfig {
+    /// Looks the settings up in the environment of the process.
+    ///
+    /// # Errors
+    ///
+    /// As [`RetryConfigLoader::load`].
+    pub fn from_env() -> Result<Self, ConfigError> {
+        Self::loader().load()
+    }
+
+    /// Looks the settings up in the environment of the process, and in the profile `name` of its
+    /// files.
+    ///
+    /// The profile replaces the one that `AWS_PROFILE` names. Variables still come before it:
+    /// `AWS_RETRY_MODE` and `AWS_MAX_ATTEMPTS` count, whatever the profile says.
+    ///
+    /// # Errors
+    ///
+    /// As [`RetryConfigLoader::load`]; [`ConfigError::NoProfile`] if neither file has it and a
+    /// setting is looked for there.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// use paceline::config::RetryConfig;
+    ///
+    /// let strategy = RetryConfig::from_profile("batch")?.build_strategy();
+    /// # Ok::<(), paceline::config::ConfigError>(())
+    /// ```
+    pub fn from_profile(name: impl Into<String>) -> Result<Self, ConfigError> {
+        Self::loader().profile(name).load()
+    }
+
+    /// Starts with nothing set explicitly.
+    pub fn loader() -> RetryConfigLoader {
+        RetryConfigLoader::default()
+    }
+
+    /// Returns the mode, if one was chosen.
+    #[must_use]
+    pub const fn mode(&self) -> Option<RetryMode> {
+        self.mode
+    }
+
+    /// Returns the most sends of an operation, the first included, if a number was chosen.
+    #[must_use]
+    pub const fn max_attempts(&self) -> Option<NonZeroU32> {
+        self.max_attempts
+    }
+
+    /// Returns the generation of the rules, if one was chosen.
+    #[must_use]
+    pub const fn generation(&self) -> Option<RetryGeneration> {
+        self.generation
+    }
+}
+
+/// Finds retry settings where the AWS SDKs do.
+///
+/// | | 1. | 2. | 3. |
+/// |---|---|---|---|
+/// | mode | [`mode`](Self::mode) | `AWS_RETRY_MODE` | `retry_mode` of the profile |
+/// | most sends | [`max_attempts`](Self::max_attempts) | `AWS_MAX_ATTEMPTS` | `max_attempts` of the profile |
+/// | generation | [`generation`](Self::generation) | `AWS_NEW_RETRIES_2026`: `true` is 2.1, `false` 2.0 | |
+/// | profile | [`profile`](Self::profile) | `AWS_PROFILE` | `default` |
+/// | config file | [`config_file`](Self::config_file) | `AWS_CONFIG_FILE` | `~/.aws/config` |
+/// | credentials file | [`credentials_file`](Self::credentials_file) | `AWS_SHARED_CREDENTIALS_FILE` | `~/.aws/credentials` |
+///
+/// Each is looked up on its own, and no further than it is found: what is wrong beyond is not
+/// noticed, and the files are not read if nothing is left to find. A key that both files have
+/// counts as in the credentials file. Profiles do not inherit from `default`.
+///
+/// A mode is `standard`, `adaptive` or `legacy`, in any case; the most sends are a number from 1 to
+/// `u32::MAX` in digits, and a `+` before them is allowed. Whitespace around either is not part of
+/// it. The SDKs split on several of these; what is done here:
+///
+/// | | here | as |
+/// |---|---|---|
+/// | mode in upper case, or between spaces | accepted | smithy-rs |
+/// | `legacy` | accepted | botocore; an error in smithy-rs and Go |
+/// | number between spaces | accepted | botocore, smithy-python |
+/// | an empty value, or nothing but whitespace | not set | Go, smithy-python; an error in smithy-rs and botocore |
+/// | a number of 0 | an error | all but Go and JavaScript |
+/// | any other text | an error | smithy-rs |
+/// | variables with an empty value: profile, files, home | not set | |
+/// | `AWS_DEFAULT_PROFILE` | not looked at | smithy-rs; looked at in botocore |
+/// | a profile that the program or `AWS_PROFILE` names and neither file has | an error | botocore; empty in smithy-rs |
+/// | a profile's name with spaces or other special characters | found | botocore; not loaded in smithy-rs |
+/// | `AWS_NEW_RETRIES_2026` with a text other than `true` and `false` | an error | `false` in smithy-rs and botocore 1.43; later versions of the SDKs do not read it |
+/// | a file that the program names and that cannot be read | an error | smithy-rs |
+/// | any other file that cannot be read | empty | smithy-rs |
+/// | a file that is not in UTF-8 | an error | empty in smithy-rs, which can log it |
+///
+/// The home folder is `HOME`, and on Windows else `USERPROFILE` or else `HOMEDRIVE` and `HOMEPATH`.
+/// It replaces a leading `~/` of a file that a variable names; without one that file is not there.
+///
+/// Source: "Retry behavior", "Shared config and credentials files" and "Location of the shared
+/// files" in the AWS SDKs and Tools Reference Guide.
+///
+/// # Examples
+///
+/// ```
+/// use std::num::NonZeroU32;
+/// use paceline::config::{RetryConfig, RetryMode};
+///
+/// let config = RetryConfig::loader()
+///     .mode(RetryMode::Adaptive)
+///     .max_attempts(NonZeroU32::MIN)
+///     .load()?; // both are known, so nothing is read
+/// assert_eq!(config.mode(), Some(RetryMode::Adaptive));
+/// # Ok::<(), paceline::config::ConfigError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "a loader does nothing until it loads"]
+pub struct RetryConfigLoader {
+    explicit: RetryConfig,
+    profile: Option<String>,
+    config_file: Option<PathBuf>,
+    credentials_file: Option<PathBuf>,
+}
+
+impl RetryConfigLoader {
+    /// Sets the mode, wherever else one is set.
+    pub fn mode(mut self, mode: RetryMode) -> Self {
+        self.explicit.mode = Some(mode);
+        self
+    }
+
+    /// Sends an operation at most `sends` times, the first included, whatever is set elsewhere.
+    pub fn max_attempts(mut self, sends: NonZeroU32) -> Self {
+        self.explicit.max_attempts = Some(sends);
+        self
+    }
+
+    /// Sets the generation of the rules, whatever the environment says.
+    pub fn generation(mut self, generation: RetryGeneration) -> Self {
+        self.explicit.generation = Some(generation);
+        self
+    }
+
+    /// Looks in the profile `name`, which has to be in one of the files.
+    pub fn profile(mut self, name: impl Into<String>) -> Self {
+        self.profile = Some(name.into());
+        self
+    }
+
+    /// Looks in this config file, which has to be there. A leading `~/` is not replaced.
+    pub fn config_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.config_file = Some(path.into());
+        self
+    }
+
+    /// Looks in this credentials file, which has to be there. A leading `~/` is not replaced.
+    pub fn credentials_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.credentials_file = Some(path.into());
+        self
+    }
+
+    /// Looks the settings up in the environment of the process.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`ConfigError`] if what is found is invalid, or what the program named is not there,
+    /// or the profile that `AWS_PROFILE` names is not. An invalid variable is an error whatever
+    /// the profile says.
+    pub fn load(&self) -> Result<RetryConfig, ConfigError> {
+        self.load_from(&ProcessEnvironment)
+    }
+
+    /// Looks the settings up in `environment`.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load).
+    pub fn load_from(&self, environment: &impl Environment) -> Result<RetryConfig, ConfigError> {
+        self.look_up(environment)
+    }
+
+    fn look_up(&self, environment: &dyn Environment) -> Result<RetryConfig, ConfigError> {
+        let mut found = self.explicit.clone();
+        fill(&mut found.generation, || {
+            from_variable(environment, &GENERATION)
+        })?;
+        fill(&mut found.mode, || from_variable(environment, &MODE))?;
+        fill(&mut found.max_attempts, || {
+            from_variable(environment, &MAX_ATTEMPTS)
+        })?;
+        if found.mode.is_some() && found.max_attempts.is_some() {
+            return Ok(found);
+        }
+        let profile = Profile::open(self, environment)?;
+        fill(&mut found.mode, || profile.find(&MODE))?;
+        fill(&mut found.max_attempts, || profile.find(&MAX_ATTEMPTS))?;
+        Ok(found)
+    }
+}
+
+/// Looks for a setting that is not known yet.
+fn fill<T>(
+    setting: &mut Option<T>,
+    find: impl FnOnce() -> Result<Option<T>, ConfigError>,
+) -> Result<(), ConfigError> {
+    if setting.is_none() {
+        *setting = find()?;
+    }
+    Ok(())
+}
+
+fn from_variable<T>(
+    environment: &dyn Environment,
+    setting: &Setting<T>,
+) -> Result<Option<T>, ConfigError> {
+    let Some(value) = environment.variable(setting.variable) else {
+        return Ok(None);
+    };
+    let value = value.to_string_lossy();
+    setting.read(&value).map_err(|fault| ConfigError::Setting {
+        origin: SettingOrigin::Variable(setting.variable),
+        value: value.into_owned(),
+        fault,
+    })
+}
+
+/// One profile, and the files it may be in, the one that counts more first.
+struct Profile {
+    name: String,
+    files: Vec<ProfileFile>,
+}
+
+impl Profile {
+    fn open(
+        loader: &RetryConfigLoader,
+        environment: &dyn Environment,
+    ) -> Result<Self, ConfigError> {
+        use ProfileFileKind::{Config, Credentials};
+        let credentials = open_file(environment, Credentials, loader.credentials_file.as_deref())?;
+        let config = open_file(environment, Config, loader.config_file.as_deref())?;
+        let files: Vec<_> = credentials.into_iter().chain(config).collect();
+        let named = loader.profile.clone().or_else(|| {
+            let name = variable(environment, "AWS_PROFILE")?;
+            Some(name.to_string_lossy().into_owned())
+        });
+        match named {
+            None => Ok(Self {
+                name: "default".to_owned(),
+                files,
+            }),
+            Some(name) if files.iter().any(|file| file.contains(&name)) => Ok(Self { name, files }),
+            Some(profile) => {
+                let skipped = files.iter().flat_map(|file| file.skipped().iter().cloned());
+                Err(ConfigError::NoProfile {
+                    profile,
+                    skipped: skipped.collect(),
+                })
+            }
+        }
+    }
+
+    fn find<T>(&self, setting: &Setting<T>) -> Result<Option<T>, ConfigError> {
+        let mut files = self.files.iter();
+        let found = files.find_map(|file| Some((file, file.get(&self.name, setting.key)?)));
+        let Some((file, value)) = found else {
+            return Ok(None);
+        };
+        let (line, read) = match value.split_once('\n') {
+            Some((first, _)) => (first, Err(SettingFault::Continued)),
+            None => (value, setting.read(value)),
+        };
+        read.map_err(|fault| ConfigError::Setting {
+            origin: SettingOrigin::Profile {
+                file: file.path().to_owned(),
+                profile: self.name.clone(),
+                key: setting.key,
+            },
+            value: line.to_owned(),
+            fault,
+        })
+    }
+}
+
+/// Reads a file: the one that the program names, or else the one that the environment has.
+fn open_file(
+    environment: &dyn Environment,
+    kind: ProfileFileKind,
+    named: Option<&Path>,
+) -> Result<Option<ProfileFile>, ConfigError> {
+    let Some(file) = named
+        .map(Path::to_owned)
+        .or_else(|| location::file(environment, kind))
+    else {
+        return Ok(None);
+    };
+    let bytes = match environment.read(&file) {
+        Ok(bytes) => bytes,
+        Err(error) if named.is_some() => return Err(ConfigError::Unreadable { file, error }),
+        Err(_) => return Ok(None),
+    };
+    match core::str::from_utf8(&bytes) {
+        Ok(text) => Ok(Some(ProfileFile::parse(kind, file, text)?)),
+        Err(_) => Err(ConfigError::NotUtf8 { file }),
+    }
+}

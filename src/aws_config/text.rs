@@ -1,0 +1,59 @@
+//! The settings as they stand in a text that is deserialized: the keys of profile files, and the
+//! same faults.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    error::{ConfigError, SettingOrigin},
+    loader::RetryConfig,
+    setting::{MAX_ATTEMPTS, MODE, sends},
+};
+use crate::config::RetryGeneration;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ConfigText {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retry_mode: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_attempts: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    generation: Option<RetryGeneration>,
+}
+
+impl TryFrom<ConfigText> for RetryConfig {
+    type Error = ConfigError;
+
+    fn try_from(text: ConfigText) -> Result<Self, ConfigError> {
+        let wrong = |key, value: String| {
+            move |fault| ConfigError::Setting {
+                origin: SettingOrigin::Field(key),
+                value,
+                fault,
+            }
+        };
+        let mode = text.retry_mode.map(|mode| {
+            let read = mode.parse();
+            read.map_err(wrong(MODE.key, mode))
+        });
+        let max_attempts = text.max_attempts.map(|count| {
+            let error = wrong(MAX_ATTEMPTS.key, count.to_string());
+            sends(count).map_err(error)
+        });
+        Ok(Self {
+            mode: mode.transpose()?,
+            max_attempts: max_attempts.transpose()?,
+            generation: text.generation,
+        })
+    }
+}
+
+impl From<RetryConfig> for ConfigText {
+    fn from(config: RetryConfig) -> Self {
+        Self {
+            retry_mode: config.mode.map(|mode| mode.as_str().into()),
+            max_attempts: config.max_attempts.map(|sends| u64::from(sends.get())),
+            generation: config.generation,
+        }
+    }
+}

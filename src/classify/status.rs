@@ -1,0 +1,48 @@
+//! What a bare HTTP status says.
+
+use crate::{Execution, Failure, Fault};
+
+/// What a bare 503 means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ServiceUnavailable {
+    /// A transient error, as in the SDKs.
+    #[default]
+    Transient,
+    /// A throttling error, for services that answer 503 Slow Down.
+    Throttle,
+    /// A throttling error for the send rate, after which the work may have been done: 503 says that
+    /// the server is overloaded (RFC 9110, section 15.6.4), not that it turned the request
+    /// away.
+    Overloaded,
+}
+
+impl Failure {
+    /// Returns what an HTTP status says of a failure when there is no error code to go by.
+    ///
+    /// | status | failure | source |
+    /// |---|---|---|
+    /// | 429, 509 | throttling | AWS's "Retry behavior" lists both; botocore 1.44 and the JavaScript SDK for 429 |
+    /// | 503 | as `unavailable` says | transient in the SDKs; S3 means "slow down" by it |
+    /// | 500, 502, 504 | transient | all SDKs |
+    /// | 408 | transient, timeout | smithy-python |
+    /// | any other, so 400 and 403 | not retryable | an error code decides those, a bare status does not |
+    ///
+    /// A 504 may be [marked a timeout](Self::with_timeout) as Smithy's guide allows.
+    pub const fn from_http_status(status: u16, unavailable: ServiceUnavailable) -> Self {
+        let failure = match (status, unavailable) {
+            (429 | 509, _) | (503, ServiceUnavailable::Throttle) => Self::throttling(),
+            (503, ServiceUnavailable::Overloaded) => {
+                Self::throttling().with_execution(Execution::Maybe)
+            }
+            (500 | 502 | 503 | 504, _) => Self::transient(),
+            (408, _) => Self::timeout(),
+            _ => Self::not_retryable(),
+        };
+        failure.with_fault(match status {
+            400..=499 => Fault::Client,
+            500..=599 => Fault::Server,
+            _ => Fault::Other,
+        })
+    }
+}
