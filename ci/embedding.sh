@@ -85,15 +85,14 @@ print(max(found, key=lambda text: [int(part) for part in text.split(".")]))' \
 
 measure() {
     local at="$work/$host/after/host" added seconds lines own passed ignored left_out
-    local features="" needs="" untested="" tests=() skipped=() inserted=paced.rs module=src/paced.rs with=""
+    local features="" needs="" untested="" tests=() skipped=() inserted=paced.rs module=src/paced.rs taken=paceline-core place=crates/core
     # shellcheck source=/dev/null
     source "$root/ci/embedding/hosts/$host.sh"
     rm -rf "${work:?}/$host"
     package before && fetch "$work/$host/before/host"
     package after && cp -r "$work/$host/before/host" "$at"
     cp "$root/ci/embedding/$inserted" "$at/$module"
-    printf '\n[dependencies.paceline]\npath = "%s"\ndefault-features = false\n' "$root" >>"$at/Cargo.toml"
-    [[ -z "$with" ]] || printf 'features = [%s]\n' "$with" >>"$at/Cargo.toml"
+    printf '\n[dependencies.%s]\npath = "%s"\n' "$taken" "$root/$place" >>"$at/Cargo.toml"
     change
     # Without comments and empty lines.
     lines="$({ diff -rN "$work/$host/before/host" "$at" || true; } | grep '^> ' | grep -cvE '^> *(//.*)?$')"
@@ -110,7 +109,7 @@ measure() {
     local clean=() TIMEFORMAT='%U %S'
     while read -r name _; do clean+=(--package "$name"); done <<<"$added"
     logged clean in_package after clean "${clean[@]}"
-    seconds="$({ time logged rebuilt in_package after build --package paceline; } 2>&1 | awk 'END { printf "%.1f", $1 + $2 }')"
+    seconds="$({ time logged rebuilt in_package after build --package "$taken"; } 2>&1 | awk 'END { printf "%.1f", $1 + $2 }')"
 
     own="none: $untested"
     if [[ -z "$untested" ]]; then

@@ -12,7 +12,7 @@ unset CARGO_PROFILE_RELEASE_LTO CARGO_PROFILE_RELEASE_CODEGEN_UNITS
 
 declare -A dependency=(
     [paceline]="paceline = { path = \"$root\" }"
-    [paceline-without-std]="paceline = { path = \"$root\", default-features = false }"
+    [paceline-core]="paceline-core = { path = \"$root/crates/core\" }"
     [paceline-with-quanta]="paceline = { path = \"$root\", features = [\"quanta\"] }"
     [aws-smithy-runtime]='aws-smithy-runtime = { version = "=1.16.2", features = ["client"] }'
     [throttle-net]='throttle-net = "=2.0.0"'
@@ -23,7 +23,7 @@ declare -A dependency=(
     [tower]='tower = { version = "=0.5.3", features = ["retry"] }'
     [backon]='backon = "=1.6.0"'
 )
-(($# > 0)) || set -- paceline paceline-without-std paceline-with-quanta aws-smithy-runtime throttle-net governor better-bucket ratelimit leaky-bucket tower backon
+(($# > 0)) || set -- paceline paceline-core paceline-with-quanta aws-smithy-runtime throttle-net governor better-bucket ratelimit leaky-bucket tower backon
 
 printf '| dependency | crates in its tree, itself among them | release build, s | of the processor, s |\n|---|---|---|---|\n'
 TIMEFORMAT='%R %U %S'

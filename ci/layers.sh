@@ -86,6 +86,11 @@ printf '%s: %d lines of code in %d files\n' "$core/atomic" "$lines" "${#files[@]
 ((lines <= 5880)) || complain "$core/atomic has $lines lines of code, more than 5,880"
 ((${#files[@]} <= 36)) || complain "$core/atomic has ${#files[@]} files, more than 36"
 
+# What the crates have in common beyond the core's public face stays small: the guide `maintainers` lists it. `seam` has ten names.
+hidden="$(grep -rA4 'doc(hidden)' "$core" --include='*.rs' --exclude=limit.rs --exclude=lib.rs | grep -cE '\bpub (const )?(fn|NO_TIME)|const NO_TIME' || true)"
+printf 'hidden items of the core: %d, and 10 of seam\n' "$hidden"
+((hidden <= 25)) || complain "the core hides $hidden items from its users, more than 25"
+
 # No file is long.
 mapfile -t files < <(printf '%s\n' "${sources[@]}" | grep -vE 'tests(\.rs|/)')
 for file in "${files[@]}"; do

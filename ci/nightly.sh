@@ -143,7 +143,7 @@ nightly_lints() {
 nightly_docs() {
     export RUSTDOCFLAGS="-D warnings"
     local feature user="$CARGO_TARGET_DIR/user"
-    for feature in std quanta tokio async-io tracing metrics serde scopes http-date http; do
+    for feature in std quanta tokio async-io tracing metrics serde scopes classify aws-config http-date http; do
         cargo doc -p paceline --no-deps --no-default-features --features "$feature"
     done
     mkdir -p "$user/src"
@@ -171,7 +171,7 @@ nightly_models() {
 nightly_powerset() { powerset 1; }
 campaign_pairs() { powerset 2; }
 powerset() {
-    RUSTFLAGS="-D warnings" cargo hack clippy -p paceline --lib --feature-powerset --depth "$1" --exclude-features loom,shuttle,default \
+    RUSTFLAGS="-D warnings" cargo hack clippy -p paceline -p paceline-core --lib --feature-powerset --depth "$1" --exclude-features loom,shuttle,default \
         --target-dir "$CARGO_TARGET_DIR/powerset" -- -D warnings
 }
 
@@ -181,7 +181,18 @@ nightly_api() { ci/api.sh; }
 nightly_surface() {
     local target="$CARGO_TARGET_DIR/surface"
     cargo run --manifest-path ci/surface/Cargo.toml --target-dir "$target" &&
-        cargo run --manifest-path ci/surface/Cargo.toml --target-dir "$target" --features attempts
+        cargo run --manifest-path ci/surface/Cargo.toml --target-dir "$target" --features attempts &&
+        moved classify "classify::HttpClassifier" && moved aws-config "aws_config::RetryConfig"
+}
+
+# moved FEATURE ITEM: without the feature the compiler names it.
+moved() {
+    local at="$CARGO_TARGET_DIR/moved"
+    mkdir -p "$at/src"
+    printf '[package]\nname = "moved"\nedition = "2024"\n[workspace]\n[dependencies]\npaceline = { path = "%s" }\n' "$PWD" >"$at/Cargo.toml"
+    printf 'pub use paceline::%s;\n' "$2" >"$at/src/lib.rs"
+    { cargo check --manifest-path "$at/Cargo.toml" --target-dir "$CARGO_TARGET_DIR/surface" 2>&1 || true; } |
+        grep -F "behind the \`$1\` feature"
 }
 
 # What embedding crates were promised at a commit still compiles and runs, unchanged.
@@ -199,7 +210,7 @@ promised() {
 # Until the first release the rest may break: cargo-semver-checks finds what does, and the CHANGELOG has to name it.
 named() {
     local log="$CARGO_TARGET_DIR/semver/log" name missing=0
-    CARGO_TARGET_DIR="$CARGO_TARGET_DIR/semver" cargo semver-checks --package paceline --baseline-rev "$1" --color never >"$log" 2>&1 && return
+    CARGO_TARGET_DIR="$CARGO_TARGET_DIR/semver" cargo semver-checks --package "$2" --baseline-rev "$1" --color never >"$log" 2>&1 && return
     grep '^--- failure' "$log" || { tail -40 "$log"; return 1; }
     while read -r name; do
         grep -qwF -- "$name" CHANGELOG.md || { printf 'breaks, and the CHANGELOG does not say so: %s\n' "$name"; missing=1; }
@@ -208,13 +219,13 @@ named() {
 }
 
 # Against the last release, and before there is one against a commit.
-nightly_semver() { promised "$baseline" && named "$baseline"; }
+nightly_semver() { promised "$baseline" && named "$baseline" paceline; }
 
 # copy_core FOLDER: the core and its tests, without the other packages and without what its tests need.
 copy_core() {
     rm -rf "$1" && mkdir -p "$1" &&
-        git ls-files -z --cached --others --exclude-standard Cargo.toml README.md src tests | tar --null -T - -cf - | tar -xmf - -C "$1" &&
-        sed -i -E -e 's/^members = .*/members = []/' -e '/^default-members/d' -e '/^\[.*dev-dependencies\]/,/^$/d' "$1/Cargo.toml"
+        git ls-files -z --cached --others --exclude-standard Cargo.toml README.md crates src tests | tar --null -T - -cf - | tar -xmf - -C "$1" &&
+        sed -i -E -e 's/^members = .*/members = ["crates\/core"]/' -e '/^default-members/d' -e '/^\[.*dev-dependencies\]/,/^$/d' "$1/Cargo.toml" "$1/crates/core/Cargo.toml"
 }
 
 # The core with the oldest versions that Cargo.toml allows of what it names, in a copy, whose lock file is changed.
@@ -234,7 +245,7 @@ nightly_msrv() {
     machine="$(uname -m)-linux-gnu"
     libraries="$root/usr/lib/$machine:$root/lib/$machine"
     env LD_LIBRARY_PATH="$libraries" "$root/usr/bin/rustc" --version
-    for features in "" "--features http,metrics,scopes,serde,tokio,tracing" "--features async-io" "--features quanta" "--no-default-features"; do
+    for features in "" "--features aws-config,http,metrics,scopes,serde,tokio,tracing" "--features async-io" "--features quanta" "--no-default-features"; do
         # shellcheck disable=SC2086 # words on purpose
         env LD_LIBRARY_PATH="$libraries" RUSTC="$root/usr/bin/rustc" \
             "$root/usr/bin/cargo" check -p paceline --lib --locked --target-dir "$root/target" $features || return
@@ -301,7 +312,7 @@ nightly_targets() {
 }
 
 # sanitized CARGO...: the tests of the core. It has no `unsafe` of its own, so AddressSanitizer is a campaign: it sees dependencies' mistakes only.
-sanitized() { "$@" -p paceline --tests --no-fail-fast --release --target "$host"; }
+sanitized() { "$@" -p paceline -p paceline-core --tests --no-fail-fast --release --target "$host"; }
 
 campaign_asan() { sanitized env RUSTFLAGS=-Zsanitizer=address cargo +nightly test --target-dir "$CARGO_TARGET_DIR/asan"; }
 

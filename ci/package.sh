@@ -7,7 +7,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 version="$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)"
-core=(--config "patch.crates-io.paceline.path='$PWD'")
+core=(--config "patch.crates-io.paceline.path='$PWD'" --config "patch.crates-io.paceline-core.path='$PWD/crates/core'")
 
 # contents MANIFEST PACKAGE: both licences and the README are in it, and nothing but sources beside them.
 contents() {
@@ -36,19 +36,21 @@ packaged() { quietly cargo package --no-verify --locked "${core[@]}" --manifest-
 # Each archive, unpacked where nothing else is, builds from what is in it: the adapters with the unpacked core. The core's documentation too.
 unpacked() {
     local into archive
-    quietly cargo package --locked --no-verify --package paceline || return # a dry run keeps no archive
+    quietly cargo package --locked --no-verify --package paceline-core --package paceline || return # a dry run keeps no archive
     into="$(mktemp -d)" || return
     for archive in "$CARGO_TARGET_DIR"/package/paceline*-"$version".crate; do
         tar -xzf "$archive" -C "$into" || return
     done
     for archive in "$into"/*/; do
         (cd "$archive" && cargo check --lib --locked --config "patch.crates-io.paceline.path='$into/paceline-$version'" \
+            --config "patch.crates-io.paceline-core.path='$into/paceline-core-$version'" \
             --target-dir "$CARGO_TARGET_DIR/unpacked") || { rm -rf "$into"; return 1; }
     done
     documented "$into/paceline-$version" || { rm -rf "$into"; return 1; }
     rm -rf "$into"
 }
 
+step "paceline-core: contents" contents crates/core/Cargo.toml paceline-core
 step "paceline: contents" contents Cargo.toml paceline
 # All but the tests that they share, which are not published.
 for adapter in $(sed -n 's/^members = \[\(.*\)\]/\1/p' adapters/Cargo.toml | tr -d '",' | sed 's/ promises//'); do

@@ -26,6 +26,7 @@
 #![cfg_attr(
     not(all(
         feature = "async-io",
+        feature = "aws-config",
         feature = "http",
         feature = "metrics",
         feature = "scopes",
@@ -40,9 +41,15 @@
 #[cfg(feature = "scopes")]
 #[allow(unused_imports, reason = "what the guides link to")]
 use crate::scope::*;
+#[cfg(feature = "aws-config")]
+#[allow(unused_imports, reason = "what the guides link to")]
+use crate::aws_config::*;
+#[cfg(feature = "classify")]
+#[allow(unused_imports, reason = "what the guides link to")]
+use crate::classify::*;
 #[cfg(feature = "std")]
 #[allow(unused_imports, reason = "what the guides link to")]
-use crate::{backoff::*, classify::*, config::*, operation::*, strategy::*, wait::*};
+use crate::{backoff::*, config::*, operation::*, strategy::*, wait::*};
 #[allow(unused_imports, reason = "what the guides link to")]
 use crate::{law::*, snapshot::*, *};
 

@@ -85,7 +85,8 @@
 //! | [`snapshot`] | states at one moment, for diagnostics |
 //! | `backoff` | backoff rules, jitter, random numbers |
 //! | `classify` | classifiers of HTTP responses, error codes and `io` errors |
-//! | `config` | builders, their settings, and loading them from environment and profile |
+//! | `aws_config` | settings of the AWS SDKs, from the environment and the profile files |
+//! | `config` | builders and their settings |
 //! | `headers` | the headers of hints and of the SDKs' requests |
 //! | `operation` | the retry loop, sans-I/O: without input and output; its verdicts and errors |
 //! | `scope` | scopes, and why one was refused |
@@ -105,10 +106,13 @@
 //! | `metrics` | no | a strategy's snapshot as counters and gauges, and what each request adds if asked for |
 //! | `serde` | no | settings and snapshots in and out of text |
 //! | `scopes` | no | one strategy state for each resource that is throttled on its own |
+//! | `classify` | no | classifiers of responses, error codes and `io` errors, and the limits in headers |
+//! | `aws-config` | no | the settings of the AWS SDKs, from the environment and the profile files |
 //! | `http-date` | no | dates in the header `Retry-After` |
-//! | `http` | no | classifiers for the responses of the crate `http`, and limits in headers; has `http-date` |
+//! | `http` | no | classifiers for the responses of the crate `http`; has `classify` and `http-date` |
 //!
-//! Without `std` only the buckets are available. [`SendRate`] needs an allocator.
+//! Without `std` only the buckets are here: the crate `paceline-core`, which may be depended on alone.
+//! [`SendRate`] needs an allocator.
 #![cfg_attr(not(feature = "std"), no_std)]
 // docs.rs says beside each item which feature it needs, but for those of the models.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -118,7 +122,7 @@
 extern crate alloc;
 
 #[cfg(feature = "aws-config")]
-mod aws_config;
+pub mod aws_config;
 #[cfg(feature = "std")]
 pub mod backoff;
 #[cfg(feature = "std")]
@@ -175,15 +179,9 @@ pub use strategy::{
 #[cfg(feature = "std")]
 pub use wait::limiter::SendLimiter;
 
-/// Retry settings from where the AWS SDKs find them: environment variables and profile files.
+/// The builders of strategies, and their settings.
 #[cfg(feature = "std")]
 pub mod config {
-    #[cfg(feature = "aws-config")]
-    pub use crate::aws_config::{
-        ConfigError, Environment, ProcessEnvironment, ProfileFile, ProfileFileError,
-        ProfileFileFault, ProfileFileKind, RetryConfig, RetryConfigLoader, RetryMode, SettingFault,
-        SettingOrigin,
-    };
     pub use crate::strategy::{
         builder::StrategyBuilder,
         costs::RetryCosts,

@@ -1,5 +1,5 @@
 //! Each attempt waits for its turn, at a rate that follows the service's throttles.
-use paceline::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp};
+use paceline_core::{ControlLaw, Outcome, SendPermit, SendRate, Timestamp};
 use std::{future::Future, time::Duration};
 use tokio::time::{Instant, sleep};
 

@@ -7,7 +7,7 @@
 use core::num::NonZeroU32;
 use std::{ffi::OsString, io, path::Path};
 
-use paceline::config::{
+use paceline::aws_config::{
     ConfigError, Environment, ProfileFile, ProfileFileError, ProfileFileKind, RetryConfig,
     RetryMode,
     SettingFault::{self, Continued, NotANumber, TooLarge, UnknownMode, Zero},

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use paceline::config::ProfileFileFault::{
+use paceline::aws_config::ProfileFileFault::{
     self, NoEquals, NoName, NothingToContinue, OutsideSection, SubPropertyNoEquals,
     SubPropertyNoName, UnclosedSection,
 };

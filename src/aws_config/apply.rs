@@ -51,7 +51,7 @@ impl LegacyBuilder {
     ///
     /// ```
     /// use std::num::NonZeroU32;
-    /// use paceline::{Legacy, config::{RetryConfig, RetryMode}};
+    /// use paceline::{Legacy, aws_config::{RetryConfig, RetryMode}};
     ///
     /// let two = NonZeroU32::MIN.saturating_add(1);
     /// let config = RetryConfig::loader().mode(RetryMode::Legacy).max_attempts(two).load()?;

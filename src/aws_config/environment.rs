@@ -8,7 +8,7 @@ use std::{env, ffi::OsString, fs, io, path::Path};
 ///
 /// ```
 /// use std::{ffi::OsString, io, path::Path};
-/// use paceline::config::{Environment, RetryConfig, RetryMode};
+/// use paceline::aws_config::{Environment, RetryConfig, RetryMode};
 ///
 /// struct Fake;
 ///
@@ -24,7 +24,7 @@ use std::{env, ffi::OsString, fs, io, path::Path};
 /// let config = RetryConfig::loader().load_from(&Fake)?;
 /// assert_eq!(config.mode(), Some(RetryMode::Adaptive));
 /// assert_eq!(config.max_attempts(), None);
-/// # Ok::<(), paceline::config::ConfigError>(())
+/// # Ok::<(), paceline::aws_config::ConfigError>(())
 /// ```
 pub trait Environment {
     /// Returns the value of an environment variable, if it is set.

@@ -17,12 +17,12 @@ use crate::config::RetryGeneration;
 /// # Examples
 ///
 /// ```no_run
-/// use paceline::{RetryStrategyExt, config::RetryConfig};
+/// use paceline::{RetryStrategyExt, aws_config::RetryConfig};
 ///
 /// let strategy = RetryConfig::from_env()?.build_strategy();
 /// # let call = || Ok::<_, paceline::Failure>(());
 /// let answer = strategy.run(|_| call());
-/// # Ok::<(), paceline::config::ConfigError>(())
+/// # Ok::<(), paceline::aws_config::ConfigError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -60,10 +60,10 @@ impl RetryConfig {
     /// # Examples
     ///
     /// ```no_run
-    /// use paceline::config::RetryConfig;
+    /// use paceline::aws_config::RetryConfig;
     ///
     /// let strategy = RetryConfig::from_profile("batch")?.build_strategy();
-    /// # Ok::<(), paceline::config::ConfigError>(())
+    /// # Ok::<(), paceline::aws_config::ConfigError>(())
     /// ```
     pub fn from_profile(name: impl Into<String>) -> Result<Self, ConfigError> {
         Self::loader().profile(name).load()
@@ -139,14 +139,14 @@ impl RetryConfig {
 ///
 /// ```
 /// use std::num::NonZeroU32;
-/// use paceline::config::{RetryConfig, RetryMode};
+/// use paceline::aws_config::{RetryConfig, RetryMode};
 ///
 /// let config = RetryConfig::loader()
 ///     .mode(RetryMode::Adaptive)
 ///     .max_attempts(NonZeroU32::MIN)
 ///     .load()?; // both are known, so nothing is read
 /// assert_eq!(config.mode(), Some(RetryMode::Adaptive));
-/// # Ok::<(), paceline::config::ConfigError>(())
+/// # Ok::<(), paceline::aws_config::ConfigError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 #[must_use = "a loader does nothing until it loads"]

@@ -44,7 +44,7 @@ pub enum ProfileFileKind {
 /// # Examples
 ///
 /// ```
-/// use paceline::config::{ProfileFile, ProfileFileKind};
+/// use paceline::aws_config::{ProfileFile, ProfileFileKind};
 ///
 /// let text = "[default]\nmax_attempts = 5 # sends\n[profile \"bulk copy\"]\nRetry_Mode = adaptive\n";
 /// let file = ProfileFile::parse(ProfileFileKind::Config, "config", text)?;
@@ -54,7 +54,7 @@ pub enum ProfileFileKind {
 ///
 /// let wrong = ProfileFile::parse(ProfileFileKind::Config, "config", "[default]\nmax_attempts 5");
 /// assert_eq!(wrong.unwrap_err().to_string(), "config:2: a property without '='");
-/// # Ok::<(), paceline::config::ProfileFileError>(())
+/// # Ok::<(), paceline::aws_config::ProfileFileError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileFile {
@@ -114,14 +114,14 @@ impl ProfileFile {
     /// # Examples
     ///
     /// ```
-    /// use paceline::config::{ProfileFile, ProfileFileKind};
+    /// use paceline::aws_config::{ProfileFile, ProfileFileKind};
     ///
     /// let text = "[profile my profile]\nmax_attempts = 5";
     /// let file = ProfileFile::parse(ProfileFileKind::Config, "config", text)?;
     /// assert!(!file.contains("my profile"));
     /// let said = file.skipped()[0].to_string();
     /// assert_eq!(said, "config:1: a profile's name of several words needs quotes around it");
-    /// # Ok::<(), paceline::config::ProfileFileError>(())
+    /// # Ok::<(), paceline::aws_config::ProfileFileError>(())
     /// ```
     #[must_use]
     pub fn skipped(&self) -> &[ProfileFileError] {

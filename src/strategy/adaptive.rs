@@ -143,7 +143,7 @@ impl Adaptive {
     /// Only what the client classifies as throttling counts as that: object stores throttle with
     /// 503, which is transient by default. The adapters' constructors for bulk see to it; with a
     /// client of your own take
-    /// [`ServiceUnavailable::Throttle`](crate::classify::ServiceUnavailable::Throttle).
+    /// `ServiceUnavailable::Throttle` of the feature `classify`.
     ///
     /// # Examples
     ///

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, ffi::OsString, io, path::Path};
 
-use paceline::config::{ConfigError, Environment, RetryConfig, RetryConfigLoader};
+use paceline::aws_config::{ConfigError, Environment, RetryConfig, RetryConfigLoader};
 
 /// Home is `/home/user`, and the files are where they are by default.
 pub(crate) const CONFIG: &str = "/home/user/.aws/config";

@@ -1,6 +1,6 @@
 //! Lines of a profile file that mean nothing.
 
-use paceline::config::{
+use paceline::aws_config::{
     ProfileFile,
     ProfileFileFault::{
         self, NoEquals, NoName, NothingToContinue, OutsideSection, SubPropertyNoEquals,

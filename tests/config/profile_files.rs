@@ -2,7 +2,7 @@
 //! smithy-rs, the test data that the AWS SDKs share; for names those of botocore's
 //! `configloader.py`.
 
-use paceline::config::{
+use paceline::aws_config::{
     ProfileFile,
     ProfileFileFault::{self, KeyCharacters, NoPrefix, ReplacedDefault, UnreadableName},
     ProfileFileKind,

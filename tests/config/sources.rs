@@ -3,7 +3,7 @@
 use core::num::NonZeroU32;
 use std::{env, process::Command};
 
-use paceline::config::{ConfigError, RetryConfig, RetryMode};
+use paceline::aws_config::{ConfigError, RetryConfig, RetryMode};
 
 use crate::fake::{CONFIG, CREDENTIALS, Fake, sends};
 
@@ -242,7 +242,7 @@ fn file_that_is_not_utf_8_is_an_error() {
 
 #[test]
 fn process_has_an_environment_too() {
-    use paceline::config::{Environment, ProcessEnvironment};
+    use paceline::aws_config::{Environment, ProcessEnvironment};
     assert!(ProcessEnvironment.variable("CARGO_MANIFEST_DIR").is_some());
     assert_eq!(ProcessEnvironment.variable("PACELINE_NOT_SET"), None);
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");

@@ -2,7 +2,8 @@
 
 use paceline::{
     Legacy, Standard,
-    config::{ConfigError, RetryConfig, RetryMode, SettingsError},
+    aws_config::{ConfigError, RetryConfig, RetryMode},
+    config::SettingsError,
 };
 
 use crate::fake::Fake;

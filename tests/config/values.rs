@@ -1,6 +1,6 @@
 //! What each text means, in a variable and in a file. One table, as the SDKs disagree on its rows.
 
-use paceline::config::{ConfigError, RetryMode, SettingFault, SettingOrigin};
+use paceline::aws_config::{ConfigError, RetryMode, SettingFault, SettingOrigin};
 
 use crate::fake::{CONFIG, Fake, sends};
 

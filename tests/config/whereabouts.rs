@@ -2,7 +2,7 @@
 
 use core::error::Error;
 
-use paceline::config::{ConfigError, RetryConfig};
+use paceline::aws_config::{ConfigError, RetryConfig};
 
 use crate::fake::{CONFIG, CREDENTIALS, Fake, sends};
 

@@ -15,16 +15,16 @@ use paceline::{
     MonotonicClock, Operation, Outcome, RetryAfter, RetryQuota, RetrySafety, RetryStrategy,
     RetryStrategyExt, SendLimiter, SendPermit, SendRate, SendSet, Standard, Timestamp, TokioClock,
     WeightError,
+    aws_config::{
+        ConfigError, ProcessEnvironment, ProfileFile, ProfileFileFault, ProfileFileKind,
+        RetryConfig, RetryMode, SettingFault, SettingOrigin,
+    },
     backoff::{ExponentialBackoff, Jitter, SeededRandom},
     classify::{
         BodyBeginning, BodyEnd, ClockSkew, ClockSkewClassifier, HeaderLimits, HttpClassifier,
         HttpResponseParts, IoErrorClassifier, ServiceUnavailable,
     },
-    config::{
-        ConfigError, MaybePolicy, ProcessEnvironment, ProfileFile, ProfileFileFault,
-        ProfileFileKind, RetryConfig, RetryCosts, RetryGeneration, RetryMode, SettingFault,
-        SettingOrigin, SettingsError,
-    },
+    config::{MaybePolicy, RetryCosts, RetryGeneration, SettingsError},
     headers::AttemptHeader,
     law::{
         DeclaredSettings, Dimension, LimitName, LimitReport, LimitReports, Observed, PacedSettings,

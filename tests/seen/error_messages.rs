@@ -10,10 +10,8 @@ use std::io;
 use paceline::{
     AcquireError, Adaptive, Failure, Fault, Operation, RetryAfter, RetryStrategy, SendRate,
     SendSet, Standard, Timestamp, WeightError,
-    config::{
-        ConfigError, ProfileFile, ProfileFileKind, SettingFault, SettingOrigin, SettingsError,
-        StrategyBuilder,
-    },
+    aws_config::{ConfigError, ProfileFile, ProfileFileKind, SettingFault, SettingOrigin},
+    config::{SettingsError, StrategyBuilder},
     law::PacedSettings,
     operation::{NotSending, StopReason},
     scope::ScopeRefused,
@@ -33,7 +31,7 @@ fn said(error: &(dyn Error + 'static)) -> Vec<String> {
     said
 }
 
-fn profile_error() -> paceline::config::ProfileFileError {
+fn profile_error() -> paceline::aws_config::ProfileFileError {
     ProfileFile::parse(ProfileFileKind::Config, "config", "a = 1").unwrap_err()
 }
 

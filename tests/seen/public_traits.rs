@@ -9,14 +9,17 @@ use paceline::{
     AcquireError, Adaptive, ControlLaw, Execution, Failure, Fault, Idempotency, Legacy,
     MonotonicClock, Outcome, QuotaPermit, Reservation, RetryAfter, RetryQuota, RetrySafety,
     RetryToken, Scopes, SendLimiter, SendPermit, SendRate, Standard, Timestamp, WeightError,
+    aws_config::{
+        ConfigError, ProcessEnvironment, ProfileFileError, ProfileFileFault, ProfileFileKind,
+        RetryConfig, RetryMode, SettingFault,
+    },
     backoff::{ExponentialBackoff, Jitter, SeededRandom},
     classify::{
         ClockSkew, ClockSkewClassifier, HttpClassifier, IoErrorClassifier, ServiceUnavailable,
     },
     config::{
-        ConfigError, LegacyBuilder, MaybePolicy, ProcessEnvironment, ProfileFileError,
-        ProfileFileFault, ProfileFileKind, RetryConfig, RetryCosts, RetryGeneration, RetryMode,
-        SettingFault, Settings, SettingsError, StrategyBuilder,
+        LegacyBuilder, MaybePolicy, RetryCosts, RetryGeneration, Settings, SettingsError,
+        StrategyBuilder,
     },
     law::{PacedSettings, PacedSettingsError},
     operation::{Attempt, RunError, StopReason},

@@ -5,10 +5,8 @@ use core::{fmt::Debug, num::NonZeroU32, time::Duration};
 
 use paceline::{
     Adaptive, ControlLaw, RetryQuota, RetryStrategy, Standard,
-    config::{
-        MaybePolicy, RetryConfig, RetryCosts, RetryGeneration, RetryMode, SettingFault,
-        SettingsError, StrategyBuilder,
-    },
+    aws_config::{RetryConfig, RetryMode, SettingFault},
+    config::{MaybePolicy, RetryCosts, RetryGeneration, SettingsError, StrategyBuilder},
     law::PacedSettings,
 };
 use serde::{Serialize, de::DeserializeOwned};

@@ -8,7 +8,7 @@
 
 use core::time::Duration;
 
-use paceline::{ControlLaw, Outcome, RetryQuota, SendRate, Timestamp};
+use paceline_core::{ControlLaw, Outcome, RetryQuota, SendRate, Timestamp};
 
 /// What the loop needs of the board.
 pub trait Board {

@@ -3,7 +3,7 @@
 version=0.9.1
 inserted=attempts.rs
 module=src/attempts.rs
-with='"std"'
+taken=paceline place=.
 needs='reqwest = { version = "0.13.1", default-features = false }
 reqwest-middleware = { version = "0.5", default-features = false }'
 change() {
