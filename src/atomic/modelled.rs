@@ -24,7 +24,6 @@ macro_rules! stand_ins {
         #[allow(clippy::must_use_candidate, reason = "for models")]
         impl $name {
             /// Creates it.
-            #[allow(clippy::new_without_default, reason = "as the one it stands for")]
             pub fn $new($($given: $kind)?) -> Self {
                 Self($made)
             }

@@ -57,7 +57,7 @@ use crate::{Failure, RetrySafety, strategy::failure::ServiceUnavailable};
 /// assert_eq!(stopped.attempts(), 1);
 /// # }
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug)]
 pub struct HttpClassifier {
     unavailable: ServiceUnavailable,
     service: Option<&'static str>,

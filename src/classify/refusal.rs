@@ -83,14 +83,14 @@ pub const MAX_REFUSAL_BODY: usize = 65_536;
 /// assert_eq!(table.classify(&parts).unwrap().retry_safety(), RetrySafety::No);
 /// # }
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug)]
 pub struct RefusalClassifier {
     unavailable: ServiceUnavailable,
     language_models: bool,
 }
 
 /// A refusal: the failure that it is, and what was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Refusal {
     failure: Failure,
@@ -98,7 +98,7 @@ pub struct Refusal {
 }
 
 /// What a service refuses when it refuses a request: what else would be refused now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RefusalScope {
     /// This request, from any client.
@@ -279,12 +279,6 @@ fn scope_by_headers(parts: &HttpResponseParts<'_>) -> Option<RefusalScope> {
         b"user" | b"global" => Some(RefusalScope::Caller),
         b"shared" => Some(RefusalScope::Resource),
         _ => None,
-    }
-}
-
-impl Default for RefusalClassifier {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

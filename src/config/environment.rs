@@ -46,7 +46,7 @@ pub trait Environment {
 }
 
 /// The environment of the process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Debug)]
 pub struct ProcessEnvironment;
 
 impl Environment for ProcessEnvironment {

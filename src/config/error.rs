@@ -102,7 +102,7 @@ impl From<ProfileFileError> for ConfigError {
 }
 
 /// What is wrong with a setting's text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SettingFault {
     /// It names no mode.

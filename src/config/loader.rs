@@ -24,7 +24,7 @@ use crate::strategy::RetryGeneration;
 /// let answer = strategy.run(|_| call());
 /// # Ok::<(), paceline::config::ConfigError>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(
     feature = "serde",

@@ -21,7 +21,5 @@ pub use setting::RetryMode;
 
 pub use crate::strategy::{
     builder::StrategyBuilder,
-    costs::RetryCosts,
-    legacy::LegacyBuilder,
-    settings::{MaybePolicy, RetryGeneration, Settings, SettingsError},
+    settings::{RetryGeneration, Settings, SettingsError},
 };

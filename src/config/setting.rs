@@ -10,7 +10,7 @@ use super::error::SettingFault;
 use crate::strategy::RetryGeneration;
 
 /// A mode of retrying, by the name that the AWS SDKs share.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(try_from = "String", into = "&'static str"))]
 #[non_exhaustive]

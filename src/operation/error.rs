@@ -22,7 +22,7 @@ use crate::strategy::refusal::StopReason;
 /// assert!(stop.to_string().starts_with("orders: not sent: the send rate asks for a wait of"));
 /// # Ok::<(), paceline::config::SettingsError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stop {
     pub(super) name: Option<Arc<str>>,
     pub(super) reason: StopReason,

@@ -6,7 +6,7 @@ use super::MOST_RATES;
 use crate::AcquireError;
 
 /// The limit that holds a request of a [`SendSet`](crate::SendSet) back longest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Binding {
     /// The position of its rate in the set.
     pub limit: usize,
@@ -28,7 +28,7 @@ impl fmt::Display for Binding {
 }
 
 /// Why a [`SendSet`](crate::SendSet) refused. Nothing was taken from any of its rates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SetError {
     /// A set of so many rates cannot be: it has one to eight.

@@ -15,7 +15,7 @@ use crate::{SendPermit, SendRateSnapshot};
 /// in.
 ///
 /// It is `Copy`: recorded or settled twice it counts twice.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[must_use = "a request that was let go should be recorded once it is answered"]
 pub struct SetPermit<const N: usize> {
     taken: [Option<SendPermit>; N],
@@ -117,7 +117,7 @@ impl<const N: usize> fmt::Debug for SetPermit<N> {
 }
 
 /// The state of a [`SendSet`](crate::SendSet), for diagnostics.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct SetSnapshot<const N: usize> {
     /// The state of each rate, by its limit; `None` beyond the last one.

@@ -5,19 +5,19 @@ use core::{error::Error, fmt};
 use crate::{Outcome, RetryAfter};
 
 /// Whether it is safe to send a failed request again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RetrySafety {
     /// A retry is permitted, not promised.
     Yes,
     /// A retry must not be made.
     No,
-    /// Unknown. [`MaybePolicy`](crate::config::MaybePolicy) decides.
+    /// Unknown. Retried if the fault is the server's.
     Maybe,
 }
 
 /// Whose fault an error is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
     /// The client's: the request itself is wrong.
@@ -33,7 +33,7 @@ pub enum Fault {
 /// Another question than whether a retry may succeed: a connection that breaks after the request
 /// went out is worth a retry, and the order may have been placed all the same.
 /// [`Idempotency`](crate::Idempotency) brings the two together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Execution {
     /// Nothing was sent: the connection was refused, or there was none.
@@ -41,7 +41,6 @@ pub enum Execution {
     /// The service turned the request away and did nothing: it throttled.
     Rejected,
     /// The work may have been done, in whole or in part, or it is unknown.
-    #[default]
     Maybe,
 }
 
@@ -160,7 +159,7 @@ const fn execution_by_throttle(throttle: bool) -> Execution {
 ///     .with_retry_after(RetryAfter::AtLeast(Duration::from_secs(3)));
 /// assert!(slow_down.is_throttle());
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Failure {
     safety: RetrySafety,
@@ -366,11 +365,10 @@ impl fmt::Display for Failure {
 }
 
 /// What a bare 503 means.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServiceUnavailable {
     /// A transient error, as in the SDKs.
-    #[default]
     Transient,
     /// A throttling error, for services that answer 503 Slow Down.
     Throttle,
@@ -403,7 +401,7 @@ pub enum ServiceUnavailable {
 /// assert!(!once.permits(&Failure::timeout()));
 /// assert!(Idempotency::Idempotent.permits(&Failure::timeout()));
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Idempotency {
     /// Repeating it is safe: the operation is idempotent, or the service detects a repetition by

@@ -34,7 +34,6 @@ pub(crate) use choices::choose;
 pub(crate) use engine::{hint_too_long, out_of_time};
 pub use event::{Event, EventKind};
 pub use in_class::InClass;
-pub(crate) use legacy::LegacyBuilder;
 pub use refusal::{InitialTokenRefused, NotAdmitted, RetryRefused};
 pub use reports::Reports;
 pub use request::SendRequest;

@@ -457,9 +457,3 @@ impl fmt::Debug for SendTurn {
             .finish_non_exhaustive()
     }
 }
-
-impl Default for SendTurn {
-    fn default() -> Self {
-        Self::new()
-    }
-}

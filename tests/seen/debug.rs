@@ -15,15 +15,14 @@ use paceline::{
     MonotonicClock, Operation, Outcome, RetryAfter, RetryQuota, RetrySafety, RetryStrategy,
     RetryStrategyExt, SendLimiter, SendPermit, SendRate, SendSet, Standard, Timestamp, TokioClock,
     WeightError,
-    backoff::{ExponentialBackoff, Jitter, SeededRandom},
+    backoff::{ExponentialBackoff, SeededRandom},
     classify::{
-        BodyBeginning, BodyEnd, ClockSkew, ClockSkewClassifier, HeaderLimits, HttpClassifier,
-        HttpResponseParts, IoErrorClassifier, ServiceUnavailable,
+        BodyBeginning, BodyEnd, HeaderLimits, HttpClassifier, HttpResponseParts, IoErrorClassifier,
+        ServiceUnavailable,
     },
     config::{
-        ConfigError, MaybePolicy, ProcessEnvironment, ProfileFile, ProfileFileFault,
-        ProfileFileKind, RetryConfig, RetryCosts, RetryGeneration, RetryMode, SettingFault,
-        SettingOrigin, SettingsError,
+        ConfigError, ProcessEnvironment, ProfileFile, ProfileFileFault, ProfileFileKind,
+        RetryConfig, RetryGeneration, RetryMode, SettingFault, SettingOrigin, SettingsError,
     },
     headers::AttemptHeader,
     law::{
@@ -39,7 +38,7 @@ use paceline::{
         Event, ForeignToken, GatePlace, InitialTokenRefused, NotAdmitted, Reports, RetryRefused,
         SendRequest, SendTurn, StrategyId,
     },
-    wait::{AsyncIoSleep, DefaultSleep, Interrupt, Sleep, Timer, sleep_fn},
+    wait::{AsyncIoSleep, DefaultSleep, Interrupt},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -74,16 +73,14 @@ fn every_type() -> Shown {
 
     // backoff
     let backoff = ExponentialBackoff::new(SECOND / 20, 20 * SECOND);
-    show!(backoff, Jitter::Full, SeededRandom::new(7));
+    show!(backoff, SeededRandom::new(7));
 
     // classify
     let headers = HeaderMap::from_iter([("retry-after".parse().expect("a name"), 7.into())]);
     show!(
-        ClockSkew::Ahead(SECOND),
-        ClockSkewClassifier,
         HeaderLimits::new(),
         HttpClassifier::new().with_service("sts"),
-        HttpResponseParts::new(StatusCode::TOO_MANY_REQUESTS, &headers).with_code("SlowDown"),
+        HttpResponseParts::new(StatusCode::TOO_MANY_REQUESTS, &headers),
         IoErrorClassifier,
         ServiceUnavailable::Throttle,
         paceline::classify::RefusalClassifier::new(),
@@ -97,7 +94,6 @@ fn every_type() -> Shown {
     let parse = |text| ProfileFile::parse(ProfileFileKind::Config, "/home/.aws/config", text);
     let skipping = parse("[profile b c]\n[default]\nretry_mode = standard\n");
     let unclosed = || parse("[default\n").unwrap_err();
-    let costs = RetryCosts::of(RetryGeneration::V2_1);
     show!(
         ConfigError::File(unclosed()),
         ConfigError::Setting {
@@ -108,7 +104,6 @@ fn every_type() -> Shown {
         ConfigError::NotUtf8 {
             file: PathBuf::from("/home/.aws/config"),
         },
-        MaybePolicy::ServerFault,
         ProfileFileFault::NoEquals,
         ProfileFileKind::Config,
         RetryGeneration::V2_1,
@@ -116,13 +111,11 @@ fn every_type() -> Shown {
         SettingFault::Zero,
         SettingOrigin::Variable("AWS_RETRY_MODE"),
         SettingsError::ZeroMaxAttempts,
-        Legacy::builder(),
         ProcessEnvironment,
         skipping.expect("a profile that is skipped is no error"),
         unclosed(),
         RetryConfig::default(),
         RetryConfig::loader().mode(RetryMode::Adaptive),
-        costs,
         Standard::new().settings(),
         Adaptive::builder().paced(fixed),
         Standard::builder().max_attempts(5).long_polling(true),
@@ -210,7 +203,7 @@ fn every_type() -> Shown {
     // snapshot
     let quota = RetryQuota::new(500);
     let _spent = quota.try_acquire(14).expect("it is full");
-    let quick = ExponentialBackoff::new(SECOND / 20, SECOND).with_jitter(Jitter::None);
+    let quick = ExponentialBackoff::new(SECOND / 20, SECOND);
     let strategy = Standard::builder().backoff(Arc::new(quick)).max_attempts(2);
     let strategy = strategy.build().expect("nothing is out of range");
     let failing = Operation::new(&strategy).sleep_by(drop);
@@ -259,20 +252,13 @@ fn every_type() -> Shown {
 
     // wait
     let limiter = SendLimiter::new(&rate).clock(at(1));
-    let mut timer = AsyncIoSleep::new().timer();
-    timer.arm(60 * SECOND);
-    let at_once = |_| core::future::ready(());
     show!(
         limiter.token(),
         limiter.token().within(SECOND).acquire(),
         limiter.token().reserve().expect("there is room"),
         AsyncIoSleep::new(),
-        timer,
         DefaultSleep::new(),
-        DefaultSleep::new().timer(),
         Interrupt::new(),
-        sleep_fn(at_once),
-        sleep_fn(at_once).timer(),
     );
     let mut attempts = Operation::new(&strategy).start();
     attempts.next(&at(1), None);
@@ -415,7 +401,7 @@ fn what_is_kept_in_bits_prints_as_values() {
     for line in [
         "Timestamp(1s)",
         "ExponentialBackoff { base: 50ms, throttling_base: 50ms, throttling_floor: 0ns, \
-         max_delay: 20s, jitter: Full }",
+         max_delay: 20s }",
         "SeededRandom { seed: 7, .. }",
         "RetryQuota { available: 481, capacity: 500 }",
         "RetryToken { attempt: 2, max_attempts: Some(3), delay: 50ms, time_left: Some(9s), \
@@ -436,14 +422,11 @@ fn what_is_kept_in_bits_prints_as_values() {
          rate: unlimited (nothing measured yet), counts: StrategyCounts { .. } }",
         "StrategyBuilder { max_attempts: 5, long_polling: true, .. }",
         "StrategyCounts { granted: 1, refused_attempts: 1, .. }",
-        "Legacy { max_attempts: 5, maybe_policy: ServerFault, backoff: ExponentialBackoff { \
-         base: 1s, throttling_base: 1s, throttling_floor: 0ns, max_delay: 20s, jitter: Full }, .. }",
+        "Legacy { max_attempts: 5, .. }",
         "Operation { strategy: Standard { max_attempts: 3, quota: 500, .. }, \
          scope: Some(\"orders\"), idempotency: Idempotent, class: Foreground, deadline: Some(1s), \
          attempt_timeout: None, sleep: DefaultSleep, .. }",
         "Waiter { sleep: DefaultSleep, .. }",
-        "TokioTimer { armed: false }",
-        "AsyncIoTimer { armed: true }",
     ] {
         assert!(lines.contains(line), "no {line} in {lines:#?}");
     }

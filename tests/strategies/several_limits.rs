@@ -144,7 +144,7 @@ fn a_cost_that_comes_with_the_body_is_settled_once() {
     assert_eq!(wrong, Err(SetError::Weights { given, rates }));
     assert_eq!(format!("{charge:?}"), "AttemptCharge([1, 600])");
     for cost in [1_000, 5_000] {
-        charge.clone().settle(&[1, cost]).expect("a debit");
+        charge.settle(&[1, cost]).expect("a debit");
         assert_eq!(left(&strategy), ["59", "8000"]);
     }
     assert!(format!("{charge:?}").ends_with(", settled)"), "{charge:?}");
