@@ -74,6 +74,7 @@ impl<P> Plan<P> {
         let mark = Mark {
             issuer: StrategyId::new(),
             max_attempts: self.common.most,
+            rest: 0,
         };
         Engine {
             mark,
@@ -391,10 +392,6 @@ macro_rules! by_engine {
 
         fn name(&self, _token: Option<&RetryToken>) -> Option<Arc<str>> {
             self.engine.name.clone()
-        }
-
-        fn set_default_name(&mut self, name: &str) {
-            self.engine.name.get_or_insert_with(|| Arc::from(name));
         }
 
         fn notify(&self, event: &Event<'_>) {

@@ -215,7 +215,7 @@ getters! {
 impl Failure {
     /// Returns the failure of which only the fault is known: not retryable if it is the client's,
     /// else maybe ("Retrying Requests", Smithy).
-    pub const fn from_fault(fault: Fault) -> Self {
+    pub(crate) const fn from_fault(fault: Fault) -> Self {
         Self {
             safety: safety_by_fault(fault),
             fault,
@@ -290,7 +290,7 @@ impl Failure {
 
     /// Sets whether it is a throttling error, and with it whether the work may have been done: what
     /// is throttled was turned away. The retry safety stays.
-    pub const fn with_throttle(self, throttle: bool) -> Self {
+    pub(crate) const fn with_throttle(self, throttle: bool) -> Self {
         Self {
             throttle,
             execution: execution_by_throttle(throttle),

@@ -1,21 +1,16 @@
 //! A second handle on a strategy, for the requests of one class.
 
-use alloc::sync::Arc;
-
 use super::{
-    charge::AttemptCharge,
-    event::Event,
     failure::Failure,
     refusal::NotAdmitted,
     refusal::{InitialTokenRefused, RetryRefused},
     reports::Reports,
     request::SendRequest,
-    retry_strategy::{RetryStrategy, forward_strategy},
-    snapshot::StrategySnapshot,
-    token::{ForeignToken, RetryToken, StrategyId},
+    retry_strategy::{RetryStrategy, forward},
+    token::{ForeignToken, RetryToken},
     turn::SendTurn,
 };
-use crate::{Class, Clock, SendPermit};
+use crate::{Class, SendPermit};
 
 /// A strategy whose attempts are all of one class: a second handle on a strategy that other
 /// requests use as it is.
@@ -52,7 +47,17 @@ impl<S> InClass<S> {
 }
 
 impl<S: RetryStrategy> RetryStrategy for InClass<S> {
-    forward_strategy!(self => (self.strategy));
+    forward! {
+        self => (self.strategy):
+        acquire_initial_token(scope: Option<&str>) -> Result<RetryToken, InitialTokenRefused>;
+        refresh_retry_token(token: RetryToken, failure: &Failure, reports: Reports<'_>)
+            -> Result<RetryToken, RetryRefused>;
+        record_success(token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken>;
+    }
+
+    fn inside(&self) -> Option<&dyn RetryStrategy> {
+        Some(&self.strategy)
+    }
 
     fn admit(
         &self,
@@ -60,10 +65,6 @@ impl<S: RetryStrategy> RetryStrategy for InClass<S> {
         request: SendRequest<'_>,
     ) -> Result<SendPermit, NotAdmitted> {
         self.strategy.admit(turn, request.class(self.class))
-    }
-
-    fn set_default_name(&mut self, name: &str) {
-        self.strategy.set_default_name(name);
     }
 }
 
@@ -74,7 +75,7 @@ mod tests {
     use super::*;
     use core::time::Duration;
 
-    use crate::{Adaptive, Timestamp, law::PacedSettings};
+    use crate::{Adaptive, Clock, Timestamp, law::PacedSettings};
 
     #[derive(Debug)]
     struct Still;

@@ -75,14 +75,12 @@ pub struct RetryToken {
     terms: Terms,
     delay_ns: u64,
     paid: Paid,
-    /// The rest of a piece: always zero.
-    rest: u64,
     /// What it belongs to, if that is not the strategy as a whole.
     #[cfg(feature = "scopes")]
     hold: Hold,
 }
 
-const _: () = assert!(size_of::<RetryToken>() == if cfg!(feature = "scopes") { 96 } else { 80 });
+const _: () = assert!(size_of::<RetryToken>() == if cfg!(feature = "scopes") { 80 } else { 64 });
 
 /// What tells a strategy from others, and the most attempts.
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +89,8 @@ pub(super) struct Mark {
     pub(super) issuer: StrategyId,
     /// Of a token: 0 if there is no limit.
     pub(super) max_attempts: u32,
+    /// The rest of a piece: always zero.
+    pub(super) rest: u32,
 }
 
 /// What a first token has of its strategy's settings.
@@ -173,6 +173,7 @@ impl RetryToken {
         let mark = Mark {
             issuer,
             max_attempts: 0,
+            rest: 0,
         };
         Self::of(mark, Terms::UNLIMITED)
     }
@@ -186,7 +187,6 @@ impl RetryToken {
             terms,
             delay_ns: 0,
             paid: Paid::NOTHING,
-            rest: 0,
             #[cfg(feature = "scopes")]
             hold: Hold::NONE,
         }

@@ -2,7 +2,7 @@
 
 use paceline::{
     Standard,
-    config::{ConfigError, RetryConfig, RetryMode},
+    config::{ConfigFault, RetryConfig, RetryMode},
 };
 
 use crate::fake::Fake;
@@ -82,7 +82,7 @@ fn profile_that_is_nowhere_is_an_error() {
     if known.iter().any(Option::is_none) {
         let error = answer.unwrap_err();
         assert!(
-            matches!(&error, ConfigError::NoProfile { profile, .. } if profile == "no profile has spaces")
+            matches!(error.fault(), ConfigFault::NoProfile { profile, .. } if profile == "no profile has spaces")
         );
     }
 }

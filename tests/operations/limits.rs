@@ -80,7 +80,7 @@ fn no_attempt_is_begun_without_time() {
     let (stopped, elapsed) = run_until(&strategy, ms(0), ms(10), http(500));
     assert_eq!((stopped.attempts(), elapsed), (0, ms(0)));
     assert_eq!(stopped.why(), out_of_time(0, 0));
-    assert!(!stopped.is_cut_off());
+    assert!(stopped.error().is_some());
     assert!(stopped.error().is_none());
 }
 
@@ -423,8 +423,7 @@ fn errors_know_what_they_say_of_the_work() {
     assert_eq!(Failure::of(&Slow(true)).execution(), Execution::Rejected);
     let lost = Failure::transient().with_execution(Execution::NotSent);
     assert_eq!(Failure::of(&lost).execution(), Execution::NotSent);
-    let late = Failure::transient().with_throttle(true);
-    assert_eq!(late.execution(), Execution::Rejected);
+    assert_eq!(Failure::throttling().execution(), Execution::Rejected);
 }
 
 /// Three seconds with the backoff, of which the service asked for one; and of the minute that it

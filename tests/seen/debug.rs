@@ -21,8 +21,8 @@ use paceline::{
         ServiceUnavailable,
     },
     config::{
-        ConfigError, ProcessEnvironment, ProfileFile, ProfileFileFault, ProfileFileKind,
-        RetryConfig, RetryGeneration, RetryMode, SettingFault, SettingOrigin, SettingsError,
+        ConfigError, ConfigFault, ProfileFile, ProfileFileKind, RetryConfig, RetryGeneration,
+        RetryMode, SettingFault, SettingOrigin, SettingsError,
     },
     headers::AttemptHeader,
     law::{
@@ -91,29 +91,20 @@ fn every_type() -> Shown {
     show!(refusal.expect("429 is one"));
 
     // config
-    let parse = |text| ProfileFile::parse(ProfileFileKind::Config, "/home/.aws/config", text);
-    let skipping = parse("[profile b c]\n[default]\nretry_mode = standard\n");
-    let unclosed = || parse("[default\n").unwrap_err();
+    let unclosed = ProfileFile::parse(ProfileFileKind::Config, "/home/.aws/config", "[default\n");
     show!(
-        ConfigError::File(unclosed()),
-        ConfigError::Setting {
+        ConfigError::from(ConfigFault::File(unclosed.unwrap_err())),
+        ConfigError::from(ConfigFault::Setting {
             origin: SettingOrigin::Variable("AWS_RETRY_MODE"),
             value: "fast".to_owned(),
             fault: SettingFault::UnknownMode,
-        },
-        ConfigError::NotUtf8 {
+        }),
+        ConfigError::from(ConfigFault::NotUtf8 {
             file: PathBuf::from("/home/.aws/config"),
-        },
-        ProfileFileFault::NoEquals,
-        ProfileFileKind::Config,
+        }),
         RetryGeneration::V2_1,
         RetryMode::Adaptive,
-        SettingFault::Zero,
-        SettingOrigin::Variable("AWS_RETRY_MODE"),
         SettingsError::ZeroMaxAttempts,
-        ProcessEnvironment,
-        skipping.expect("a profile that is skipped is no error"),
-        unclosed(),
         RetryConfig::default(),
         RetryConfig::loader().mode(RetryMode::Adaptive),
         Standard::new().settings(),
@@ -195,7 +186,6 @@ fn every_type() -> Shown {
         }
     );
     show!(SetError::Rates { given: 9 });
-    show!(set.snapshot(at(1), &[1, 1]).expect("two weights"));
     let permit = set.try_acquire(at(1), &[1, 1]).expect("tokens are there");
     show!(permit, set.reserve(at(1), &[1, 1]).expect("in range"));
     show!(SendLimiter::new(set));
@@ -318,7 +308,8 @@ fn every_type() -> Shown {
     declared.observe(at(1), SendPermit::sent_at(at(1)), &reports);
     show!(
         declared
-            .declared_limit(at(1))
+            .snapshot(at(1))
+            .declared
             .expect("it was just declared")
     );
     show!(declared.snapshot(at(1)));

@@ -11,8 +11,8 @@ use paceline::{
     AcquireError, Adaptive, Failure, Fault, Operation, RetryAfter, RetryStrategy, SendRate,
     SendSet, Standard, Timestamp, WeightError,
     config::{
-        ConfigError, ProfileFile, ProfileFileKind, SettingFault, SettingOrigin, SettingsError,
-        StrategyBuilder,
+        ConfigError, ConfigFault, ProfileFile, ProfileFileKind, SettingFault, SettingOrigin,
+        SettingsError, StrategyBuilder,
     },
     law::PacedSettings,
     operation::{NotSending, StopReason},
@@ -45,10 +45,10 @@ fn messages_are_whole_and_have_no_second_source() {
     };
     let zero = SettingsError::ZeroMaxAttempts;
     let gone = io::Error::other("no such disk");
-    let unreadable = ConfigError::Unreadable {
+    let unreadable = ConfigError::from(ConfigFault::Unreadable {
         file: "config".into(),
         error: gone,
-    };
+    });
     let origin = SettingOrigin::Variable("AWS_RETRY_MODE");
     let (value, fault) = ("fast".to_owned(), SettingFault::UnknownMode);
     let binding = Binding {
@@ -108,15 +108,15 @@ fn messages_are_whole_and_have_no_second_source() {
         ("config: no such disk", Box::new(unreadable)),
         (
             "config:1: a property outside of a section",
-            Box::new(ConfigError::from(profile_error())),
+            Box::new(ConfigError::from(ConfigFault::File(profile_error()))),
         ),
         (
             "AWS_RETRY_MODE: \"fast\": not one of standard, adaptive, legacy",
-            Box::new(ConfigError::Setting {
+            Box::new(ConfigError::from(ConfigFault::Setting {
                 origin,
                 value,
                 fault,
-            }),
+            })),
         ),
     ];
     for (message, error) in errors {

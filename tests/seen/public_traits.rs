@@ -11,8 +11,8 @@ use paceline::{
     backoff::{ExponentialBackoff, SeededRandom},
     classify::{HttpClassifier, IoErrorClassifier, ServiceUnavailable},
     config::{
-        ConfigError, ProfileFileError, ProfileFileFault, ProfileFileKind, RetryConfig,
-        RetryGeneration, RetryMode, SettingFault, Settings, SettingsError, StrategyBuilder,
+        ConfigError, RetryConfig, RetryGeneration, RetryMode, Settings, SettingsError,
+        StrategyBuilder,
     },
     law::{PacedSettings, PacedSettingsError},
     operation::{Attempt, RunError, StopReason},
@@ -30,13 +30,13 @@ macro_rules! each {
     ($check:ident: $($type:ty),* $(,)?) => { const _: () = { $($check::<$type>();)* }; };
 }
 
-each!(error: AcquireError, ConfigError, ForeignToken, InitialTokenRefused, PacedSettingsError, ProfileFileError,
+each!(error: AcquireError, ConfigError, ForeignToken, InitialTokenRefused, PacedSettingsError, 
     RetryRefused, RunError<std::io::Error>, ScopeRefused, SettingsError, WeightError);
 each!(shared: Adaptive, Legacy, MonotonicClock, QuotaPermit, Reservation<'_>, RetryConfig,
     RetryQuota, RetryToken, Scope<Adaptive>, Scopes<Adaptive>, SeededRandom, SendLimiter, SendRate, SendTurn, Settings, Standard, StrategyBuilder<Adaptive>);
 each!(moved: Acquire<&SendRate, MonotonicClock, DefaultSleep>, PlaceInLine<&SendRate, MonotonicClock>);
 each!(value: AcquireError, Attempt, HttpClassifier, ControlLaw, DefaultSleep, Execution, ExponentialBackoff,
     Failure, Fault, Idempotency, InitialTokenRefused, IoErrorClassifier, Outcome, PacedSettings,
-    PacedSettingsError, ProfileFileFault, ProfileFileKind, RetryAfter, 
-    RetryGeneration, RetryMode, RetrySafety, ScopeRefused, SendPermit, ServiceUnavailable, SettingFault, SettingsError, 
+    PacedSettingsError, RetryAfter, 
+    RetryGeneration, RetryMode, RetrySafety, ScopeRefused, SendPermit, ServiceUnavailable, SettingsError, 
     StopReason, StrategyId, Timestamp, WeightError);

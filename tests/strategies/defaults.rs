@@ -1,6 +1,6 @@
 //! The table of defaults in the documentation of `Settings`, row by row.
 
-use crate::support::{Arc, Fixed, OK, Response, Then, http, ms, step};
+use crate::support::{Arc, Fixed, OK, Response, Then, http, ms, of_fault, step};
 use paceline::{
     Adaptive, ControlLaw, Execution, Failure, Fault, Legacy, RetryAfter, RetryInfo, RetrySafety,
     RetryStrategy, Standard,
@@ -60,7 +60,7 @@ fn failures_are_treated_as_the_documented_table_says() {
     let transient = (Then::Retry(ms(50)), 486);
     let throttled = (Then::Retry(ms(1000)), 495);
     let bare = |status| first_answer(Response::Fails(http(status)));
-    let fault = |fault| first_answer(Response::Fails(Failure::from_fault(fault)));
+    let fault = |fault| first_answer(Response::Fails(of_fault(fault)));
     let told = |hint| first_answer(Response::Fails(http(500).with_retry_after(hint)));
 
     assert_eq!(fault(Fault::Server), transient);

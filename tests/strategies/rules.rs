@@ -1,7 +1,7 @@
 //! The rules of strategies that no published vector covers: settings that are wrong, tokens of
 //! others, what may be retried, hints, connections, legacy mode, a quota that is shared.
 
-use crate::support::{Arc, Fixed, OK, Response, Then, http, ms, step, throttling};
+use crate::support::{Arc, Fixed, OK, Response, Then, http, ms, of_fault, step, throttling};
 use paceline::{
     Adaptive, Failure, Fault, Legacy, RetryAfter, RetryInfo, RetryQuota, RetrySafety,
     RetryStrategy, Standard,
@@ -143,15 +143,6 @@ fn refusal_names_its_numbers_and_the_backoff_it_would_have_used() {
     assert_eq!((refused.backoff(), refused.delay()), (ms(50), ms(0)));
 }
 
-/// An error that implements as little as it can.
-struct Sparse(Fault);
-
-impl RetryInfo for Sparse {
-    fn fault(&self) -> Fault {
-        self.0
-    }
-}
-
 #[test]
 fn maybe_is_decided_by_the_fault() {
     for (fault, retried) in [
@@ -159,8 +150,7 @@ fn maybe_is_decided_by_the_fault() {
         (Fault::Other, false),
         (Fault::Client, false), // not a maybe
     ] {
-        let failure = Failure::of(&Sparse(fault));
-        assert_eq!(failure, Failure::from_fault(fault));
+        let failure = of_fault(fault);
         let expected = if retried {
             Then::Retry(ms(50))
         } else {
@@ -176,7 +166,7 @@ fn maybe_is_decided_by_the_fault() {
 #[test]
 fn yes_and_no_outrank_the_fault() {
     let strategy = build(Standard::builder());
-    let yes = Failure::from_fault(Fault::Client).with_retry_safety(RetrySafety::Yes);
+    let yes = of_fault(Fault::Client).with_retry_safety(RetrySafety::Yes);
     let no = Failure::transient().with_retry_safety(RetrySafety::No);
     let throttled_but_no = Failure::throttling().with_retry_safety(RetrySafety::No);
     assert_eq!(answer(&strategy, yes), Then::Retry(ms(50)));

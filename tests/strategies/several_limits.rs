@@ -321,7 +321,7 @@ fn one_rate_is_settled_too() {
         .expect("in range");
     assert_eq!(rates(&strategy).len(), 1);
     let left = || {
-        let limit = strategy.send_rate().declared_limit(hands.now());
+        let limit = strategy.send_rate().snapshot(hands.now()).declared;
         format!("{:.0}", limit.expect("it is declared").remaining)
     };
     let mut first = Operation::new(&strategy).weight(100).start();

@@ -192,6 +192,10 @@ impl<S: RetryStrategy, const N: usize> RetryStrategy for FleetStrategy<S, N> {
         Ok(())
     }
 
+    fn inside(&self) -> Option<&dyn RetryStrategy> {
+        Some(&self.inside)
+    }
+
     fn record_cancelled(
         &self,
         token: RetryToken,
@@ -203,10 +207,6 @@ impl<S: RetryStrategy, const N: usize> RetryStrategy for FleetStrategy<S, N> {
             self.record(sent, Outcome::Unknown, reports);
         }
         Ok(())
-    }
-
-    fn observe(&self, token: &RetryToken, reports: Reports<'_>) {
-        self.inside.observe(token, reports);
     }
 
     fn charge(&self, token: &RetryToken) -> Option<AttemptCharge> {
@@ -229,10 +229,6 @@ impl<S: RetryStrategy, const N: usize> RetryStrategy for FleetStrategy<S, N> {
         }))
     }
 
-    fn obeys_limits(&self) -> bool {
-        self.inside.obeys_limits()
-    }
-
     fn admit(
         &self,
         turn: &mut SendTurn,
@@ -251,34 +247,8 @@ impl<S: RetryStrategy, const N: usize> RetryStrategy for FleetStrategy<S, N> {
         Ok(permit)
     }
 
-    fn clock(&self) -> &dyn Clock {
-        self.inside.clock()
-    }
-
-    fn id(&self) -> Option<StrategyId> {
-        self.inside.id()
-    }
-
-    fn name(&self, token: Option<&RetryToken>) -> Option<Arc<str>> {
-        self.inside.name(token)
-    }
-
-    fn set_default_name(&mut self, name: &str) {
-        self.inside.set_default_name(name);
-    }
-
-    fn notify(&self, event: &Event<'_>) {
-        self.inside.notify(event);
-    }
-
     fn is_idle(&self) -> bool {
         self.inside.is_idle() && self.set.budgets().iter().all(Budget::is_idle)
-    }
-
-    /// Returns the state of the strategy inside. A budget has a [snapshot](Budget::snapshot) of its
-    /// own.
-    fn snapshot(&self) -> StrategySnapshot {
-        self.inside.snapshot()
     }
 }
 

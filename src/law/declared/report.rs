@@ -154,7 +154,7 @@ impl LimitReport {
 
     /// Returns how much the limit is, if the service said.
     #[must_use]
-    pub const fn declared_limit(&self) -> Option<u64> {
+    pub(crate) const fn declared_limit(&self) -> Option<u64> {
         self.limit
     }
 
