@@ -15,7 +15,7 @@ use paceline::{
     MonotonicClock, Operation, Outcome, RetryAfter, RetryQuota, RetrySafety, RetryStrategy,
     RetryStrategyExt, SendLimiter, SendPermit, SendRate, SendSet, Standard, Timestamp, TokioClock,
     WeightError,
-    backoff::{ExponentialBackoff, SeededRandom},
+    backoff::{ExponentialBackoff, Random, SeededRandom},
     classify::{
         BodyBeginning, BodyEnd, HeaderLimits, HttpClassifier, HttpResponseParts, IoErrorClassifier,
         ServiceUnavailable,
@@ -58,6 +58,16 @@ impl Shown {
 
 fn at(seconds: u64) -> Timestamp {
     Timestamp::from_nanos(seconds * 1_000_000_000)
+}
+
+/// No jitter: the most that there can be.
+#[derive(Debug)]
+struct Whole;
+
+impl Random for Whole {
+    fn next_u64(&self) -> u64 {
+        u64::MAX
+    }
 }
 
 #[allow(clippy::too_many_lines, reason = "one line for each type")]
@@ -210,7 +220,8 @@ fn every_type() -> Shown {
     show!(attempts.charge().expect("it is under way"));
 
     // strategy
-    let strategy = Standard::builder().backoff(Arc::new(quick)).build();
+    let builder = Standard::builder().backoff(Arc::new(quick));
+    let strategy = builder.random(Arc::new(Whole)).build();
     let strategy = strategy.expect("nothing is out of range");
     let token = || {
         let token = strategy
