@@ -1,7 +1,6 @@
 //! Where the strategies get the time from: the only file that asks the system.
 
-use alloc::sync::Arc;
-use core::fmt;
+use core::{fmt, ops::Deref};
 use std::sync::LazyLock;
 
 use crate::Timestamp;
@@ -37,13 +36,8 @@ pub trait Clock: fmt::Debug + Send + Sync {
     fn now(&self) -> Timestamp;
 }
 
-impl<C: Clock + ?Sized> Clock for &C {
-    fn now(&self) -> Timestamp {
-        (**self).now()
-    }
-}
-
-impl<C: Clock + ?Sized> Clock for Arc<C> {
+/// References, `Box`es and `Arc`s of clocks are clocks.
+impl<P: Deref<Target: Clock> + fmt::Debug + Send + Sync> Clock for P {
     fn now(&self) -> Timestamp {
         (**self).now()
     }

@@ -14,13 +14,12 @@ use crate::Timestamp;
 /// rate background gets one token of `21 + n`, where `n` is how many tokens the foreground requests
 /// in line ask for: 1 of 85 beside 64 waiters of one token each. So the wait of a background request
 /// of `w` tokens is at most that for `w · (21 + n)` tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Class {
     /// First come, first served, ahead of background. Requests are foreground unless they say
     /// otherwise.
+    #[default]
     Foreground,
     /// Behind the foreground: a back-fill, an upload, a crawl.
     Background,

@@ -176,11 +176,9 @@ impl RefusalClassifier {
 
     /// Sets what a bare 503 means.
     #[must_use]
-    pub const fn with_unavailable(self, unavailable: ServiceUnavailable) -> Self {
-        Self {
-            unavailable,
-            ..self
-        }
+    pub const fn with_unavailable(mut self, unavailable: ServiceUnavailable) -> Self {
+        self.unavailable = unavailable;
+        self
     }
 
     /// Returns the refusal that a response is, or `None` if it is none.

@@ -148,7 +148,7 @@ impl RetryConfig {
 /// assert_eq!(config.mode(), Some(RetryMode::Adaptive));
 /// # Ok::<(), paceline::config::ConfigError>(())
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 #[must_use = "a loader does nothing until it loads"]
 pub struct RetryConfigLoader {
     explicit: RetryConfig,

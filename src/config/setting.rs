@@ -10,8 +10,6 @@ use crate::strategy::RetryGeneration;
 
 /// A mode of retrying, by the name that the AWS SDKs share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 #[non_exhaustive]
 pub enum RetryMode {
     /// [`Standard`](crate::Standard).

@@ -24,7 +24,7 @@ pub trait Answers {
 
 /// Attempts that return a [`Result`] and report nothing: every operation, unless it is
 /// [`reporting`](crate::Operation::reporting).
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Plain;
 
 impl Answers for Plain {

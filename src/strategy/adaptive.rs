@@ -220,9 +220,12 @@ impl Adaptive {
         let now = engine.common.clock.now();
         let bulk = pace.stall_timeout.is_some();
         let rate = match (pace.law, pace.paced) {
-            (ControlLaw::Paced, settings) if bulk => {
-                SendRate::paced(settings.unwrap_or_default().starting_slowly(), now)
-            }
+            (ControlLaw::Paced, settings) if bulk => SendRate::paced(
+                settings
+                    .unwrap_or_else(PacedSettings::new)
+                    .starting_slowly(),
+                now,
+            ),
             (ControlLaw::Declared, _) => {
                 let settings = pace.declared.unwrap_or(DeclaredSettings::new());
                 SendRate::declared(settings, now)

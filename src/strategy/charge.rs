@@ -36,6 +36,7 @@ use crate::set::{SetError, Weights};
 /// charge.settle(&[1, 3_411])?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[derive(Clone)]
 #[must_use = "a charge that is dropped leaves the estimate spent"]
 pub struct AttemptCharge(Arc<Taken<Settle>>);
 

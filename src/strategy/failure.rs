@@ -44,10 +44,7 @@ pub enum Execution {
     Maybe,
 }
 
-/// What a strategy wants to know about an error.
-///
-/// Every method has a default, so an error type implements what it knows. Names and meanings follow
-/// `RetryInfo` and `ErrorInfo` of Smithy's client guide, "Retrying Requests".
+/// An error that says what it means to a strategy.
 ///
 /// # Examples
 ///
@@ -57,15 +54,18 @@ pub enum Execution {
 /// struct Refused { status: u16 }
 ///
 /// impl RetryInfo for Refused {
-///     fn is_throttle(&self) -> bool { self.status == 429 }
-///     fn fault(&self) -> Fault {
-///         if self.status < 500 { Fault::Client } else { Fault::Server }
+///     fn failure(&self) -> Failure {
+///         match self.status {
+///             429 => Failure::throttling(),
+///             400..500 => Failure::from_fault(Fault::Client),
+///             _ => Failure::from_fault(Fault::Server),
+///         }
 ///     }
 /// }
 ///
-/// assert_eq!(Refused { status: 429 }.retry_safety(), RetrySafety::Yes);
-/// assert_eq!(Refused { status: 404 }.retry_safety(), RetrySafety::No);
-/// assert_eq!(Failure::of(&Refused { status: 500 }).retry_safety(), RetrySafety::Maybe);
+/// assert_eq!(Refused { status: 429 }.failure().retry_safety(), RetrySafety::Yes);
+/// assert_eq!(Refused { status: 404 }.failure().retry_safety(), RetrySafety::No);
+/// assert_eq!(Refused { status: 500 }.failure().retry_safety(), RetrySafety::Maybe);
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say whether it may be retried",
@@ -73,47 +73,14 @@ pub enum Execution {
     note = "`run_with` and `run_async_with` take a closure that says so; a type of your own may implement `paceline::RetryInfo`"
 )]
 pub trait RetryInfo {
-    /// Returns whether the request may be sent again.
-    ///
-    /// By default a throttled request may be (it was turned away, not worked on); of the rest,
-    /// [`No`](RetrySafety::No) if the fault is the client's and [`Maybe`](RetrySafety::Maybe) if it
-    /// is anyone else's, as Smithy's guide has it for errors that are not modelled as retryable.
-    fn retry_safety(&self) -> RetrySafety {
-        if self.is_throttle() {
-            RetrySafety::Yes
-        } else {
-            safety_by_fault(self.fault())
-        }
-    }
+    /// Returns what the error means.
+    fn failure(&self) -> Failure;
+}
 
-    /// Returns `true` if the service turned the request away because too many came. No by default.
-    fn is_throttle(&self) -> bool {
-        false
-    }
-
-    /// Returns `true` if the service did not answer in the client's time limit. No by default.
-    ///
-    /// Not to be confused with being safe to retry: the request may have been carried out.
-    fn is_timeout(&self) -> bool {
-        false
-    }
-
-    /// Returns whether the work may have been done.
-    ///
-    /// By default [`Rejected`](Execution::Rejected) if the request was throttled, else
-    /// [`Maybe`](Execution::Maybe).
-    fn execution(&self) -> Execution {
-        execution_by_throttle(self.is_throttle())
-    }
-
-    /// Returns the service's hint on when to come back. None by default.
-    fn retry_after(&self) -> Option<RetryAfter> {
-        None
-    }
-
-    /// Returns whose fault the error is. [`Fault::Other`] by default.
-    fn fault(&self) -> Fault {
-        Fault::Other
+/// So that an operation can fail with a bare `Failure`.
+impl RetryInfo for Failure {
+    fn failure(&self) -> Failure {
+        *self
     }
 }
 
@@ -170,15 +137,10 @@ pub struct Failure {
     retry_after: Option<RetryAfter>,
 }
 
-/// Declares the getters of [`Failure`]: its own, and those of [`RetryInfo`].
+/// Declares the getters of [`Failure`].
 macro_rules! getters {
     ($($(#[$doc:meta])+ $method:ident: $field:ident -> $type:ty;)+) => {
         impl Failure {
-            /// Returns what `error` says about itself.
-            pub fn of(error: &(impl RetryInfo + ?Sized)) -> Self {
-                Self { $($field: error.$method()),+ }
-            }
-
             $(
                 $(#[$doc])+
                 #[must_use]
@@ -186,13 +148,6 @@ macro_rules! getters {
                     self.$field
                 }
             )+
-        }
-
-        /// So that an operation can fail with a bare `Failure`.
-        impl RetryInfo for Failure {
-            $(fn $method(&self) -> $type {
-                self.$field
-            })+
         }
     };
 }
@@ -215,7 +170,7 @@ getters! {
 impl Failure {
     /// Returns the failure of which only the fault is known: not retryable if it is the client's,
     /// else maybe ("Retrying Requests", Smithy).
-    pub(crate) const fn from_fault(fault: Fault) -> Self {
+    pub const fn from_fault(fault: Fault) -> Self {
         Self {
             safety: safety_by_fault(fault),
             fault,
@@ -401,12 +356,11 @@ pub enum ServiceUnavailable {
 /// assert!(!once.permits(&Failure::timeout()));
 /// assert!(Idempotency::Idempotent.permits(&Failure::timeout()));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Idempotency {
     /// Repeating it is safe: the operation is idempotent, or the service detects a repetition by
     /// its key.
-    #[default]
     Idempotent,
     /// Twice is wrong: an order without a key.
     NotIdempotent,

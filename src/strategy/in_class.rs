@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{Class, SendPermit};
 
-/// A strategy whose attempts are all of one class: a second handle on a strategy that other
-/// requests use as it is.
+/// Returns a strategy whose attempts are all of one class: a second handle on `strategy`, which
+/// other requests use as it is. `strategy` is a reference, an `Arc`, or a clone of `Scopes`.
 ///
 /// For hosts that take a strategy and know no classes, such as the client of a back-fill.
 ///
@@ -21,29 +21,21 @@ use crate::{Class, SendPermit};
 ///
 /// ```
 /// use std::sync::Arc;
-/// use paceline::{Adaptive, Class, Failure, RetryStrategyExt, strategy::InClass};
+/// use paceline::{Adaptive, Class, Failure, RetryStrategyExt, strategy::in_class};
 ///
 /// let strategy = Arc::new(Adaptive::paced());
-/// let backfill = InClass::new(Arc::clone(&strategy), Class::Background);
+/// let backfill = in_class(Arc::clone(&strategy), Class::Background);
 /// assert_eq!(backfill.run(|_| Ok::<_, Failure>("copied")).unwrap(), "copied");
 /// assert_eq!(strategy.run(|_| Ok::<_, Failure>("answered")).unwrap(), "answered");
 /// ```
-#[derive(Clone, Copy, Debug)]
-pub struct InClass<S> {
-    strategy: S,
-    class: Class,
+pub fn in_class<S: RetryStrategy + Clone>(strategy: S, class: Class) -> impl RetryStrategy + Clone {
+    InClass { strategy, class }
 }
 
-impl<S> InClass<S> {
-    /// Creates a handle on `strategy`: a reference, an `Arc`, or a clone of `Scopes`.
-    pub const fn new(strategy: S, class: Class) -> Self {
-        Self { strategy, class }
-    }
-
-    /// Returns the strategy.
-    pub const fn strategy(&self) -> &S {
-        &self.strategy
-    }
+#[derive(Clone, Debug)]
+struct InClass<S> {
+    strategy: S,
+    class: Class,
 }
 
 impl<S: RetryStrategy> RetryStrategy for InClass<S> {
@@ -91,7 +83,7 @@ mod tests {
         let fixed = PacedSettings::fixed(1, Duration::from_secs(1)).expect("in range");
         let builder = Adaptive::builder().paced(fixed);
         let strategy = Arc::new(builder.clock(Arc::new(Still)).build_checked());
-        let backfill = InClass::new(Arc::clone(&strategy), Class::Background);
+        let backfill = in_class(Arc::clone(&strategy), Class::Background);
         let (mut one, mut other) = (SendTurn::new(), SendTurn::new());
         let first = strategy.admit(&mut one, SendRequest::new());
         assert!(first.is_ok(), "it is full");

@@ -71,8 +71,9 @@ impl From<AcquireError> for NotAdmitted {
     }
 }
 
-impl From<Rest> for NotAdmitted {
-    fn from(rest: Rest) -> Self {
+impl NotAdmitted {
+    /// Describes a rest in line.
+    pub(super) const fn resting(rest: Rest) -> Self {
         Self::Wait {
             wait: rest.wait(),
             look_in: rest.span(),
@@ -96,7 +97,7 @@ impl Error for NotAdmitted {}
 /// A strategy gave no token for an operation that begins.
 ///
 /// The operation is sent once all the same, and not retried. Our own strategies never refuse.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct InitialTokenRefused;
 
 impl fmt::Display for InitialTokenRefused {

@@ -337,7 +337,7 @@ impl SendTurn {
             Err(rest) => {
                 rest.check(places.deadline())?;
                 *self.holds = Holds::InLine(places);
-                return Err(rest.into());
+                return Err(NotAdmitted::resting(rest));
             }
         };
         if let Some(set) = lines.set {

@@ -27,7 +27,8 @@ fn fixed(tokens: u32) -> SendRate {
 
 fn not_in_time(limit: usize, millis: u64) -> SetError {
     let wait = wait(millis);
-    SetError::from(Binding { limit, wait })
+    let error = AcquireError::NotInTime { wait };
+    SetError::Limit { limit, error }
 }
 
 /// Returns how many tokens `rate` has at `now`.

@@ -408,21 +408,8 @@ fn reasons_read_well() {
 #[test]
 fn errors_know_what_they_say_of_the_work() {
     use paceline::RetryInfo;
-    struct Slow(bool);
-    impl RetryInfo for Slow {
-        fn is_throttle(&self) -> bool {
-            self.0
-        }
-    }
-    assert_eq!(Slow(true).execution(), Execution::Rejected);
-    assert_eq!(Slow(false).execution(), Execution::Maybe);
-    assert_eq!(
-        Failure::of(&Slow(true)),
-        Failure::of(&Failure::of(&Slow(true)))
-    );
-    assert_eq!(Failure::of(&Slow(true)).execution(), Execution::Rejected);
     let lost = Failure::transient().with_execution(Execution::NotSent);
-    assert_eq!(Failure::of(&lost).execution(), Execution::NotSent);
+    assert_eq!(lost.failure().execution(), Execution::NotSent);
     assert_eq!(Failure::throttling().execution(), Execution::Rejected);
 }
 

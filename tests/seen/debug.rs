@@ -328,7 +328,6 @@ fn every_type() -> Shown {
         declared.background(),
         declared.snapshot(at(1)).background,
         paceline::Class::Background,
-        paceline::strategy::InClass::new(Standard::new(), paceline::Class::Background),
     );
     declared.record(at(1), SendPermit::sent_at(at(1)), Outcome::Throttled);
     show!(declared.learned(at(1)).expect("it is limited"));

@@ -17,7 +17,7 @@ use paceline::{
     law::PacedSettings,
     operation::{NotSending, StopReason},
     scope::ScopeRefused,
-    set::{Binding, SetError},
+    set::SetError,
     strategy::{ForeignToken, InitialTokenRefused, NotAdmitted, RetryRefused},
 };
 
@@ -51,10 +51,6 @@ fn messages_are_whole_and_have_no_second_source() {
     });
     let origin = SettingOrigin::Variable("AWS_RETRY_MODE");
     let (value, fault) = ("fast".to_owned(), SettingFault::UnknownMode);
-    let binding = Binding {
-        limit: 1,
-        wait: SECOND,
-    };
     let rates = SendSet::of(Vec::<&SendRate>::new()).unwrap_err();
     let max = StopReason::MaxAttempts { max: 3 };
     let asked = "the request asks for 8 tokens, and the bucket holds 2 at most";
@@ -76,7 +72,10 @@ fn messages_are_whole_and_have_no_second_source() {
         ),
         (
             "limit 1: not in time: the send rate asks for a wait of 1s",
-            Box::new(SetError::from(binding)),
+            Box::new(SetError::Limit {
+                limit: 1,
+                error: AcquireError::NotInTime { wait: SECOND },
+            }),
         ),
         ("0 rates: a set has one to 8", Box::new(rates)),
         (

@@ -36,7 +36,7 @@ each!(shared: Adaptive, Legacy, MonotonicClock, QuotaPermit, Reservation<'_>, Re
     RetryQuota, RetryToken, Scope<Adaptive>, Scopes<Adaptive>, SeededRandom, SendLimiter, SendRate, SendTurn, Settings, Standard, StrategyBuilder<Adaptive>);
 each!(moved: Acquire<&SendRate, MonotonicClock, DefaultSleep>, PlaceInLine<&SendRate, MonotonicClock>);
 each!(value: AcquireError, Attempt, HttpClassifier, ControlLaw, DefaultSleep, Execution, ExponentialBackoff,
-    Failure, Fault, Idempotency, InitialTokenRefused, IoErrorClassifier, Outcome, PacedSettings,
+    Failure, Fault, Idempotency, IoErrorClassifier, Outcome, PacedSettings,
     PacedSettingsError, RetryAfter, 
     RetryGeneration, RetryMode, RetrySafety, ScopeRefused, SendPermit, ServiceUnavailable, SettingsError, 
     StopReason, StrategyId, Timestamp, WeightError);

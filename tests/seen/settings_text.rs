@@ -27,7 +27,6 @@ fn error<T: DeserializeOwned + Debug>(text: &str) -> String {
 
 #[test]
 fn names_are_those_of_the_published_modes_and_of_the_methods() {
-    is_text(&RetryMode::Adaptive, "\"adaptive\"");
     let mode = |text: &str| from_str::<RetryConfig>(text).unwrap().mode();
     let found = mode(r#"{"retry_mode":"LEGACY"}"#);
     assert_eq!(found, Some(RetryMode::Legacy));

@@ -1,6 +1,6 @@
 //! The table of defaults in the documentation of `Settings`, row by row.
 
-use crate::support::{Arc, Fixed, OK, Response, Then, http, ms, of_fault, step};
+use crate::support::{Arc, Fixed, OK, Response, Then, http, ms, step};
 use paceline::{
     Adaptive, ControlLaw, Execution, Failure, Fault, Legacy, RetryAfter, RetryInfo, RetrySafety,
     RetryStrategy, Standard,
@@ -60,7 +60,7 @@ fn failures_are_treated_as_the_documented_table_says() {
     let transient = (Then::Retry(ms(50)), 486);
     let throttled = (Then::Retry(ms(1000)), 495);
     let bare = |status| first_answer(Response::Fails(http(status)));
-    let fault = |fault| first_answer(Response::Fails(of_fault(fault)));
+    let fault = |fault| first_answer(Response::Fails(Failure::from_fault(fault)));
     let told = |hint| first_answer(Response::Fails(http(500).with_retry_after(hint)));
 
     assert_eq!(fault(Fault::Server), transient);
@@ -90,7 +90,7 @@ fn bare_statuses_know_fault_and_timeout() {
     assert_eq!([500, 503, 509].map(|s| http(s).fault()), [Fault::Server; 3]);
     assert_eq!(http(302).fault(), Fault::Other);
     let timed_out: &dyn RetryInfo = &http(408);
-    assert!(timed_out.is_timeout() && http(408).is_timeout());
+    assert!(timed_out.failure().is_timeout());
     let overloaded = Failure::from_http_status(503, ServiceUnavailable::Overloaded);
     assert!(overloaded.is_throttle());
     assert_eq!(overloaded.execution(), Execution::Maybe);

@@ -8,7 +8,7 @@
 use crate::support::{
     Fixed, OK, Response, Row,
     Then::{MaxAttempts, QuotaExceeded, Retry, Success},
-    http, ms, of_fault, play, status,
+    http, ms, play, status,
 };
 use paceline::{
     Failure, Fault, RetryAfter, RetrySafety, RetryStrategy, RetryToken, Standard,
@@ -110,8 +110,8 @@ fn token_after(strategy: &Standard, attempts: u32, failure: &Failure) -> RetryTo
 
 /// The kinds of smithy-rs's `ErrorKind`, each declared retryable.
 fn every_error_kind() -> [Failure; 4] {
-    let client = of_fault(Fault::Client).with_retry_safety(RetrySafety::Yes);
-    let server = of_fault(Fault::Server).with_retry_safety(RetrySafety::Yes);
+    let client = Failure::from_fault(Fault::Client).with_retry_safety(RetrySafety::Yes);
+    let server = Failure::from_fault(Fault::Server).with_retry_safety(RetrySafety::Yes);
     [Failure::timeout(), Failure::throttling(), server, client]
 }
 
@@ -170,7 +170,7 @@ fn no_quota() {
 /// the classifier wants again, pays like any failure.
 #[test]
 fn success_that_is_classified_retryable_pays_and_is_paid_back() {
-    let not_ready = of_fault(Fault::Other).with_retry_safety(RetrySafety::Yes);
+    let not_ready = Failure::from_fault(Fault::Other).with_retry_safety(RetrySafety::Yes);
     check(
         generation_2_0().max_attempts(5).quota_capacity(5),
         &[

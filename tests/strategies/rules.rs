@@ -1,10 +1,9 @@
 //! The rules of strategies that no published vector covers: settings that are wrong, tokens of
 //! others, what may be retried, hints, connections, legacy mode, a quota that is shared.
 
-use crate::support::{Arc, Fixed, OK, Response, Then, http, ms, of_fault, step, throttling};
+use crate::support::{Arc, Fixed, OK, Response, Then, http, ms, step, throttling};
 use paceline::{
-    Adaptive, Failure, Fault, Legacy, RetryAfter, RetryInfo, RetryQuota, RetrySafety,
-    RetryStrategy, Standard,
+    Adaptive, Failure, Fault, Legacy, RetryAfter, RetryQuota, RetrySafety, RetryStrategy, Standard,
     backoff::ExponentialBackoff,
     config::{RetryGeneration, SettingsError, StrategyBuilder},
     operation::StopReason,
@@ -150,7 +149,7 @@ fn maybe_is_decided_by_the_fault() {
         (Fault::Other, false),
         (Fault::Client, false), // not a maybe
     ] {
-        let failure = of_fault(fault);
+        let failure = Failure::from_fault(fault);
         let expected = if retried {
             Then::Retry(ms(50))
         } else {
@@ -166,7 +165,7 @@ fn maybe_is_decided_by_the_fault() {
 #[test]
 fn yes_and_no_outrank_the_fault() {
     let strategy = build(Standard::builder());
-    let yes = of_fault(Fault::Client).with_retry_safety(RetrySafety::Yes);
+    let yes = Failure::from_fault(Fault::Client).with_retry_safety(RetrySafety::Yes);
     let no = Failure::transient().with_retry_safety(RetrySafety::No);
     let throttled_but_no = Failure::throttling().with_retry_safety(RetrySafety::No);
     assert_eq!(answer(&strategy, yes), Then::Retry(ms(50)));
@@ -174,23 +173,11 @@ fn yes_and_no_outrank_the_fault() {
     assert_eq!(answer(&strategy, throttled_but_no), Then::FailRequest);
 }
 
-/// An error that says no more than that it is a throttling error of the client's fault.
-struct TooMany;
-
-impl RetryInfo for TooMany {
-    fn is_throttle(&self) -> bool {
-        true
-    }
-    fn fault(&self) -> Fault {
-        Fault::Client
-    }
-}
-
 #[test]
 fn throttling_is_safe_to_retry_unless_the_error_says_otherwise() {
     let strategy = build(Standard::builder());
     assert_eq!(
-        answer(&strategy, Failure::of(&TooMany)),
+        answer(&strategy, Failure::throttling().with_fault(Fault::Client)),
         Then::Retry(ms(1000))
     );
 }

@@ -13,7 +13,7 @@ use core::{
 };
 
 use paceline::{
-    Clock, Failure, Fault, RetryInfo, RetryQuota, RetryStrategy, RetryToken, Timestamp,
+    Clock, Failure, RetryQuota, RetryStrategy, RetryToken, Timestamp,
     backoff::Random,
     classify::ServiceUnavailable,
     operation::StopReason,
@@ -28,19 +28,6 @@ pub(crate) const fn ms(millis: u64) -> Duration {
 /// Returns what a bare status says, with 503 a transient error.
 pub(crate) const fn http(status: u16) -> Failure {
     Failure::from_http_status(status, ServiceUnavailable::Transient)
-}
-
-/// Returns what an error means of which only the fault is known.
-pub(crate) fn of_fault(fault: Fault) -> Failure {
-    struct Sparse(Fault);
-
-    impl RetryInfo for Sparse {
-        fn fault(&self) -> Fault {
-            self.0
-        }
-    }
-
-    Failure::of(&Sparse(fault))
 }
 
 /// A strategy that does nothing but what the trait asks for, by the one inside.

@@ -28,7 +28,9 @@ impl Random for Whole {
 
 /// Backoffs of 1 s, 2 s, 4 s and so on.
 fn strategy() -> Standard {
-    let builder = Standard::builder().base_delay(SECOND).random(Arc::new(Whole));
+    let builder = Standard::builder()
+        .base_delay(SECOND)
+        .random(Arc::new(Whole));
     builder.build().expect("the settings are in range")
 }
 

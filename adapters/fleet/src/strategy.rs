@@ -1,14 +1,11 @@
 //! An existing strategy, as a member of a fleet.
 
-use std::sync::Arc;
-
 use paceline::{
-    Clock, Failure, Outcome, RetryStrategy, RetryToken, SendPermit,
+    Failure, Outcome, RetryStrategy, RetryToken, SendPermit,
     set::{SetError, Weights},
-    snapshot::StrategySnapshot,
     strategy::{
-        AttemptCharge, Event, ForeignToken, InitialTokenRefused, NotAdmitted, Reports,
-        RetryRefused, SendRequest, SendTurn, StrategyId,
+        AttemptCharge, ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused,
+        SendRequest, SendTurn,
     },
 };
 
@@ -255,13 +252,15 @@ impl<S: RetryStrategy, const N: usize> RetryStrategy for FleetStrategy<S, N> {
 #[cfg(test)]
 mod tests {
     use core::time::Duration;
-    use std::sync::Mutex;
+    use std::sync::{Arc, Mutex};
 
     use paceline::law::{LimitReport, LimitReports, PacedSettings, Reset};
     use paceline::operation::{Next, StopReason, Verdict};
     use paceline::scope::ScopesBuilder;
-    use paceline::strategy::InClass;
-    use paceline::{Adaptive, Class, Operation, RetryStrategyExt, SendRate, Standard, Timestamp};
+    use paceline::strategy::{Event, in_class};
+    use paceline::{
+        Adaptive, Class, Clock, Operation, RetryStrategyExt, SendRate, Standard, Timestamp,
+    };
     use tokio::sync::watch;
 
     use super::*;
@@ -462,7 +461,7 @@ mod tests {
     async fn an_attempt_takes_its_weight_and_background_goes_last() {
         let (pool, budget, clock) = hundred();
         let strategy = Arc::new(FleetStrategy::new(Standard::new(), budget));
-        let backfill = InClass::new(Arc::clone(&strategy), Class::Background);
+        let backfill = in_class(Arc::clone(&strategy), Class::Background);
         let mut behind = Operation::new(&backfill).start();
         let mut heavy = Operation::new(&strategy).weight(10).start();
         pool.pour(9);

@@ -101,12 +101,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(86_400);
 #[cfg(feature = "serde")]
 const LONGEST_CYCLE: Duration = Duration::from_secs(86_400 * 366);
 
-impl Default for PacedSettings {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl PacedSettings {
     /// Returns the settings that [`ControlLaw::Paced`](crate::ControlLaw::Paced) has by default.
     #[must_use]
