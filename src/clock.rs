@@ -88,12 +88,6 @@ impl MonotonicClock {
     }
 }
 
-impl Default for MonotonicClock {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Clock for MonotonicClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_nanos(self.source.nanos())
@@ -148,12 +142,6 @@ impl TokioClock {
 }
 
 #[cfg(feature = "tokio")]
-impl Default for TokioClock {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 #[cfg(feature = "tokio")]
 impl Clock for TokioClock {
     fn now(&self) -> Timestamp {

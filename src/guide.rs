@@ -38,15 +38,15 @@
     )
 )]
 
-#[cfg(feature = "scopes")]
-#[allow(unused_imports, reason = "what the guides link to")]
-use crate::scope::*;
 #[cfg(feature = "aws-config")]
 #[allow(unused_imports, reason = "what the guides link to")]
 use crate::aws_config::*;
 #[cfg(feature = "classify")]
 #[allow(unused_imports, reason = "what the guides link to")]
 use crate::classify::*;
+#[cfg(feature = "scopes")]
+#[allow(unused_imports, reason = "what the guides link to")]
+use crate::scope::*;
 #[cfg(feature = "std")]
 #[allow(unused_imports, reason = "what the guides link to")]
 use crate::{backoff::*, config::*, operation::*, strategy::*, wait::*};

@@ -26,7 +26,7 @@ use core::time::Duration;
 /// });
 /// assert_eq!(values, ["1", "2", "3"]);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AttemptHeader {
     /// `grpc-previous-rpc-attempts`: the attempts before this one. The first attempt has none

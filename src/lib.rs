@@ -18,7 +18,7 @@
 //!
 //! ```
 //! # #[cfg(feature = "std")] {
-//! use paceline::{Adaptive, Fault, RetryInfo, RetryStrategyExt};
+//! use paceline::{Adaptive, Failure, RetryInfo, RetryStrategyExt};
 //!
 //! #[derive(Debug)]
 //! enum CallError {
@@ -27,11 +27,11 @@
 //! }
 //!
 //! impl RetryInfo for CallError {
-//!     fn is_throttle(&self) -> bool {
-//!         matches!(self, Self::SlowDown)
-//!     }
-//!     fn fault(&self) -> Fault {
-//!         Fault::Client
+//!     fn failure(&self) -> Failure {
+//!         match self {
+//!             Self::SlowDown => Failure::throttling(),
+//!             Self::NotFound => Failure::not_retryable(),
+//!         }
 //!     }
 //! }
 //!
@@ -184,9 +184,7 @@ pub use wait::limiter::SendLimiter;
 pub mod config {
     pub use crate::strategy::{
         builder::StrategyBuilder,
-        costs::RetryCosts,
-        legacy::LegacyBuilder,
-        settings::{MaybePolicy, RetryGeneration, Settings, SettingsError},
+        settings::{RetryGeneration, Settings, SettingsError},
     };
 }
 

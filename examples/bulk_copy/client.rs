@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hyper::StatusCode;
 use paceline::{
-    Fault, RetryInfo, RetrySafety, RetryStrategy, RetryStrategyExt,
+    Failure, Fault, RetryInfo, RetrySafety, RetryStrategy, RetryStrategyExt,
     operation::{Attempt, StopReason},
 };
 use reqwest::RequestBuilder;
@@ -45,32 +45,21 @@ impl CallError {
     }
 }
 
-/// What a strategy wants to know of a failed request.
 impl RetryInfo for CallError {
     /// A throttled request was not carried out. An unanswered one may have been, but to write the
     /// same object twice does no harm.
-    fn retry_safety(&self) -> RetrySafety {
+    fn failure(&self) -> Failure {
         match self {
-            Self::Connection(_) => RetrySafety::Yes,
-            Self::Service { .. } if self.is_slow_down() => RetrySafety::Yes,
-            Self::Service { status, .. } if status.is_server_error() => RetrySafety::Maybe,
-            Self::Service { .. } => RetrySafety::No,
-        }
-    }
-
-    fn is_throttle(&self) -> bool {
-        self.is_slow_down()
-    }
-
-    fn is_timeout(&self) -> bool {
-        matches!(self, Self::Connection(error) if error.is_timeout())
-    }
-
-    fn fault(&self) -> Fault {
-        match self {
-            Self::Service { status, .. } if status.is_client_error() => Fault::Client,
-            Self::Service { .. } => Fault::Server,
-            Self::Connection(_) => Fault::Other,
+            Self::Connection(error) => Failure::from_fault(Fault::Other)
+                .with_retry_safety(RetrySafety::Yes)
+                .with_timeout(error.is_timeout()),
+            Self::Service { .. } if self.is_slow_down() => {
+                Failure::throttling().with_fault(Fault::Server)
+            }
+            Self::Service { status, .. } if status.is_server_error() => {
+                Failure::from_fault(Fault::Server)
+            }
+            Self::Service { .. } => Failure::from_fault(Fault::Client),
         }
     }
 }

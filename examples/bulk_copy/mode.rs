@@ -1,6 +1,7 @@
 //! The six ways of retrying that a run compares.
 
 use alloc::sync::Arc;
+use core::num::NonZeroU32;
 
 use clap::ValueEnum;
 use paceline::{
@@ -50,7 +51,8 @@ impl Mode {
         let sends = self.sends();
         let adaptive = Adaptive::builder().max_attempts(sends);
         Ok(match self {
-            Self::None | Self::Legacy => Arc::new(Legacy::builder().max_attempts(sends).build()?),
+            Self::None => Arc::new(Legacy::new().max_attempts(NonZeroU32::MIN)),
+            Self::Legacy => Arc::new(Legacy::new()),
             Self::Standard => Arc::new(Standard::builder().max_attempts(sends).build()?),
             Self::Adaptive => Arc::new(adaptive.law(ControlLaw::Aws).build()?),
             Self::Paced => Arc::new(adaptive.paced(PacedSettings::new()).build()?),

@@ -7,12 +7,7 @@
 use core::num::NonZeroU32;
 use std::{ffi::OsString, io, path::Path};
 
-use paceline::aws_config::{
-    ConfigError, Environment, ProfileFile, ProfileFileError, ProfileFileKind, RetryConfig,
-    RetryMode,
-    SettingFault::{self, Continued, NotANumber, TooLarge, UnknownMode, Zero},
-    SettingOrigin,
-};
+use paceline::aws_config::{ConfigError, ConfigFault, Environment, ProfileFile, ProfileFileError, ProfileFileKind, RetryConfig, RetryMode, SettingFault::{self, Continued, NotANumber, TooLarge, UnknownMode, Zero}, SettingOrigin};
 
 use crate::profile_model::{self, Profiles};
 
@@ -197,22 +192,22 @@ impl From<ConfigError> for Wrong {
             _ => "another",
         };
         assert!(!error.to_string().contains('\n'), "{error}");
-        match error {
-            ConfigError::Setting {
+        match error.fault() {
+            ConfigFault::Setting {
                 origin,
                 value,
                 fault,
                 ..
             } => match origin {
-                SettingOrigin::Variable(name) => Self::Variable(name, value, fault),
+                SettingOrigin::Variable(name) => Self::Variable(name, value.clone(), *fault),
                 SettingOrigin::Profile {
                     file, profile, key, ..
-                } => Self::Key(which(&file), key, profile, value, fault),
+                } => Self::Key(which(file), key, profile.clone(), value.clone(), *fault),
                 other => Self::Unexpected(format!("{other:?}")),
             },
-            ConfigError::NotUtf8 { file } => Self::NotText(which(&file)),
-            ConfigError::File(error) => Self::Syntax(which(error.file()), error.line()),
-            ConfigError::NoProfile { profile, .. } => Self::NoProfile(profile),
+            ConfigFault::NotUtf8 { file } => Self::NotText(which(file)),
+            ConfigFault::File(error) => Self::Syntax(which(error.file()), error.line()),
+            ConfigFault::NoProfile { profile, .. } => Self::NoProfile(profile.clone()),
             other => Self::Unexpected(format!("{other:?}")),
         }
     }

@@ -3,10 +3,7 @@
 use alloc::sync::Arc;
 
 use super::{RetryConfig, RetryMode};
-use crate::{
-    Adaptive, ControlLaw, Legacy, RetryStrategy, Standard,
-    config::{LegacyBuilder, StrategyBuilder},
-};
+use crate::{Adaptive, ControlLaw, Legacy, RetryStrategy, Standard, config::StrategyBuilder};
 
 impl RetryConfig {
     /// Builds a strategy of the chosen mode, or else [`Standard`].
@@ -23,7 +20,13 @@ impl RetryConfig {
                     .config(self)
                     .build_checked(),
             ),
-            RetryMode::Legacy => Arc::new(Legacy::builder().config(self).build_checked()),
+            RetryMode::Legacy => {
+                let legacy = Legacy::new();
+                Arc::new(match self.max_attempts() {
+                    Some(sends) => legacy.max_attempts(sends),
+                    None => legacy,
+                })
+            }
         }
     }
 }
@@ -36,30 +39,6 @@ impl<M> StrategyBuilder<M> {
         if let Some(generation) = config.generation() {
             self = self.generation_unless_set(generation);
         }
-        match config.max_attempts() {
-            Some(sends) => self.max_attempts_unless_set(sends.get()),
-            None => self,
-        }
-    }
-}
-
-impl LegacyBuilder {
-    /// Takes over the number of sends of `config`, if it has one and the builder was and will not
-    /// be given one.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::num::NonZeroU32;
-    /// use paceline::{Legacy, aws_config::{RetryConfig, RetryMode}};
-    ///
-    /// let two = NonZeroU32::MIN.saturating_add(1);
-    /// let config = RetryConfig::loader().mode(RetryMode::Legacy).max_attempts(two).load()?;
-    /// let strategy = Legacy::builder().config(&config).build()?;
-    /// assert_eq!(strategy.max_attempts(), 2);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn config(self, config: &RetryConfig) -> Self {
         match config.max_attempts() {
             Some(sends) => self.max_attempts_unless_set(sends.get()),
             None => self,

@@ -46,8 +46,7 @@ pub trait Environment {
 }
 
 /// The environment of the process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct ProcessEnvironment;
+pub(super) struct ProcessEnvironment;
 
 impl Environment for ProcessEnvironment {
     fn variable(&self, name: &str) -> Option<OsString> {

@@ -35,10 +35,37 @@ impl fmt::Display for SettingOrigin {
     }
 }
 
-/// Why settings could not be read.
+/// Why settings could not be read, and where: in one line.
+#[derive(Debug)]
+pub struct ConfigError(ConfigFault);
+
+impl ConfigError {
+    /// Returns what is wrong. Not public API: for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn fault(&self) -> &ConfigFault {
+        &self.0
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Error for ConfigError {}
+
+impl From<ConfigFault> for ConfigError {
+    fn from(fault: ConfigFault) -> Self {
+        Self(fault)
+    }
+}
+
+/// What is wrong with settings.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum ConfigError {
+pub enum ConfigFault {
     /// A setting has a value that it cannot have.
     Setting {
         /// Where it was found.
@@ -72,7 +99,7 @@ pub enum ConfigError {
     },
 }
 
-impl fmt::Display for ConfigError {
+impl fmt::Display for ConfigFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Setting {
@@ -93,16 +120,8 @@ impl fmt::Display for ConfigError {
     }
 }
 
-impl Error for ConfigError {}
-
-impl From<ProfileFileError> for ConfigError {
-    fn from(error: ProfileFileError) -> Self {
-        Self::File(error)
-    }
-}
-
 /// What is wrong with a setting's text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SettingFault {
     /// It names no mode.

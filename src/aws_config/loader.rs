@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{
     environment::{Environment, ProcessEnvironment},
-    error::{ConfigError, SettingFault, SettingOrigin},
+    error::{ConfigError, ConfigFault, SettingFault, SettingOrigin},
     location::{self, variable},
     profile::{ProfileFile, ProfileFileKind},
     setting::{GENERATION, MAX_ATTEMPTS, MODE, RetryMode, Setting},
@@ -24,7 +24,7 @@ use crate::config::RetryGeneration;
 /// let answer = strategy.run(|_| call());
 /// # Ok::<(), paceline::aws_config::ConfigError>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(
     feature = "serde",
@@ -54,7 +54,7 @@ impl RetryConfig {
     ///
     /// # Errors
     ///
-    /// As [`RetryConfigLoader::load`]; [`ConfigError::NoProfile`] if neither file has it and a
+    /// As [`RetryConfigLoader::load`]; an error if neither file has it and a
     /// setting is looked for there.
     ///
     /// # Examples
@@ -148,7 +148,7 @@ impl RetryConfig {
 /// assert_eq!(config.mode(), Some(RetryMode::Adaptive));
 /// # Ok::<(), paceline::aws_config::ConfigError>(())
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 #[must_use = "a loader does nothing until it loads"]
 pub struct RetryConfigLoader {
     explicit: RetryConfig,
@@ -205,11 +205,12 @@ impl RetryConfigLoader {
         self.load_from(&ProcessEnvironment)
     }
 
-    /// Looks the settings up in `environment`.
+    /// Looks the settings up in `environment`. Not public API: for tests.
     ///
     /// # Errors
     ///
     /// As [`load`](Self::load).
+    #[doc(hidden)]
     pub fn load_from(&self, environment: &impl Environment) -> Result<RetryConfig, ConfigError> {
         self.look_up(environment)
     }
@@ -252,10 +253,15 @@ fn from_variable<T>(
         return Ok(None);
     };
     let value = value.to_string_lossy();
-    setting.read(&value).map_err(|fault| ConfigError::Setting {
-        origin: SettingOrigin::Variable(setting.variable),
-        value: value.into_owned(),
-        fault,
+    setting.read(&value).map_err(|fault| {
+        let origin = SettingOrigin::Variable(setting.variable);
+        let value = value.into_owned();
+        ConfigFault::Setting {
+            origin,
+            value,
+            fault,
+        }
+        .into()
     })
 }
 
@@ -286,10 +292,8 @@ impl Profile {
             Some(name) if files.iter().any(|file| file.contains(&name)) => Ok(Self { name, files }),
             Some(profile) => {
                 let skipped = files.iter().flat_map(|file| file.skipped().iter().cloned());
-                Err(ConfigError::NoProfile {
-                    profile,
-                    skipped: skipped.collect(),
-                })
+                let skipped = skipped.collect();
+                Err(ConfigFault::NoProfile { profile, skipped }.into())
             }
         }
     }
@@ -304,14 +308,19 @@ impl Profile {
             Some((first, _)) => (first, Err(SettingFault::Continued)),
             None => (value, setting.read(value)),
         };
-        read.map_err(|fault| ConfigError::Setting {
-            origin: SettingOrigin::Profile {
+        read.map_err(|fault| {
+            let origin = SettingOrigin::Profile {
                 file: file.path().to_owned(),
                 profile: self.name.clone(),
                 key: setting.key,
-            },
-            value: line.to_owned(),
-            fault,
+            };
+            let value = line.to_owned();
+            ConfigFault::Setting {
+                origin,
+                value,
+                fault,
+            }
+            .into()
         })
     }
 }
@@ -330,11 +339,14 @@ fn open_file(
     };
     let bytes = match environment.read(&file) {
         Ok(bytes) => bytes,
-        Err(error) if named.is_some() => return Err(ConfigError::Unreadable { file, error }),
+        Err(error) if named.is_some() => return Err(ConfigFault::Unreadable { file, error }.into()),
         Err(_) => return Ok(None),
     };
     match core::str::from_utf8(&bytes) {
-        Ok(text) => Ok(Some(ProfileFile::parse(kind, file, text)?)),
-        Err(_) => Err(ConfigError::NotUtf8 { file }),
+        Ok(text) => match ProfileFile::parse(kind, file, text) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) => Err(ConfigFault::File(error).into()),
+        },
+        Err(_) => Err(ConfigFault::NotUtf8 { file }.into()),
     }
 }

@@ -12,9 +12,15 @@ mod syntax;
 #[cfg(feature = "serde")]
 mod text;
 
-pub use environment::{Environment, ProcessEnvironment};
-pub use error::{ConfigError, SettingFault, SettingOrigin};
+pub use error::ConfigError;
 pub use loader::{RetryConfig, RetryConfigLoader};
-pub use profile::{ProfileFile, ProfileFileKind};
-pub use profile_error::{ProfileFileError, ProfileFileFault};
 pub use setting::RetryMode;
+
+// Not public API: what tests put in place of the process, and look at.
+#[doc(hidden)]
+pub use self::{
+    environment::Environment,
+    error::{ConfigFault, SettingFault, SettingOrigin},
+    profile::{ProfileFile, ProfileFileKind},
+    profile_error::{ProfileFileError, ProfileFileFault},
+};

@@ -11,7 +11,7 @@ const DEFAULT: &str = "default";
 const PREFIX: &str = "profile";
 
 /// Which of the two files a text is. They name profiles differently.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProfileFileKind {
     /// `~/.aws/config`, with `[default]`, `[profile NAME]` and `[profile "A NAME"]`.

@@ -42,7 +42,7 @@ impl fmt::Display for ProfileFileError {
 impl Error for ProfileFileError {}
 
 /// What is wrong with a line of a profile file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProfileFileFault {
     /// A section's line does not end with `]`.

@@ -3,16 +3,13 @@
 use core::{
     fmt,
     num::{IntErrorKind, NonZeroU32},
-    str::FromStr,
 };
 
 use super::error::SettingFault;
 use crate::config::RetryGeneration;
 
 /// A mode of retrying, by the name that the AWS SDKs share.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(try_from = "String", into = "&'static str"))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RetryMode {
     /// [`Standard`](crate::Standard).
@@ -27,6 +24,13 @@ pub enum RetryMode {
 impl RetryMode {
     const ALL: [Self; 3] = [Self::Standard, Self::Adaptive, Self::Legacy];
 
+    /// Reads a name in any case.
+    pub(super) fn read(text: &str) -> Result<Self, SettingFault> {
+        let mut all = Self::ALL.into_iter();
+        all.find(|mode| text.eq_ignore_ascii_case(mode.as_str()))
+            .ok_or(SettingFault::UnknownMode)
+    }
+
     /// Returns the name, in lower case.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -35,33 +39,6 @@ impl RetryMode {
             Self::Adaptive => "adaptive",
             Self::Legacy => "legacy",
         }
-    }
-}
-
-/// Reads a name in any case.
-impl FromStr for RetryMode {
-    type Err = SettingFault;
-
-    fn from_str(text: &str) -> Result<Self, SettingFault> {
-        let mut all = Self::ALL.into_iter();
-        all.find(|mode| text.eq_ignore_ascii_case(mode.as_str()))
-            .ok_or(SettingFault::UnknownMode)
-    }
-}
-
-#[cfg(feature = "serde")]
-impl TryFrom<String> for RetryMode {
-    type Error = SettingFault;
-
-    fn try_from(text: String) -> Result<Self, SettingFault> {
-        text.parse()
-    }
-}
-
-#[cfg(feature = "serde")]
-impl From<RetryMode> for &'static str {
-    fn from(mode: RetryMode) -> Self {
-        mode.as_str()
     }
 }
 
@@ -83,7 +60,7 @@ pub(super) struct Setting<T> {
 pub(super) const MODE: Setting<RetryMode> = Setting {
     variable: "AWS_RETRY_MODE",
     key: "retry_mode",
-    parse: RetryMode::from_str,
+    parse: RetryMode::read,
 };
 
 pub(super) const MAX_ATTEMPTS: Setting<NonZeroU32> = Setting {

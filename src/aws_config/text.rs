@@ -4,9 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    error::{ConfigError, SettingOrigin},
+    error::{ConfigError, ConfigFault, SettingOrigin},
     loader::RetryConfig,
-    setting::{MAX_ATTEMPTS, MODE, sends},
+    setting::{MAX_ATTEMPTS, MODE, RetryMode, sends},
 };
 use crate::config::RetryGeneration;
 
@@ -26,14 +26,17 @@ impl TryFrom<ConfigText> for RetryConfig {
 
     fn try_from(text: ConfigText) -> Result<Self, ConfigError> {
         let wrong = |key, value: String| {
-            move |fault| ConfigError::Setting {
-                origin: SettingOrigin::Field(key),
-                value,
-                fault,
+            move |fault| {
+                let origin = SettingOrigin::Field(key);
+                ConfigError::from(ConfigFault::Setting {
+                    origin,
+                    value,
+                    fault,
+                })
             }
         };
         let mode = text.retry_mode.map(|mode| {
-            let read = mode.parse();
+            let read = RetryMode::read(&mode);
             read.map_err(wrong(MODE.key, mode))
         });
         let max_attempts = text.max_attempts.map(|count| {

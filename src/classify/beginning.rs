@@ -42,7 +42,6 @@ use crate::{
 /// # }
 /// # main() }
 /// ```
-#[derive(Clone, PartialEq, Eq)]
 pub struct BodyBeginning<E> {
     /// What was read.
     pub bytes: Vec<u8>,
@@ -51,7 +50,7 @@ pub struct BodyBeginning<E> {
 }
 
 /// Why no more was read of a body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BodyEnd<E> {
     /// It is the whole body.

@@ -58,7 +58,7 @@ use crate::{Failure, RetrySafety};
 /// assert_eq!(stopped.attempts(), 1);
 /// # }
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug)]
 pub struct HttpClassifier {
     unavailable: ServiceUnavailable,
     service: Option<&'static str>,
@@ -76,21 +76,17 @@ impl HttpClassifier {
 
     /// Sets what a bare 503 means.
     #[must_use]
-    pub const fn with_unavailable(self, unavailable: ServiceUnavailable) -> Self {
-        Self {
-            unavailable,
-            ..self
-        }
+    pub const fn with_unavailable(mut self, unavailable: ServiceUnavailable) -> Self {
+        self.unavailable = unavailable;
+        self
     }
 
     /// Names the service of AWS, so that the error codes count that mean something there only: see
     /// [`Failure::from_service_error_code`].
     #[must_use]
-    pub const fn with_service(self, service: &'static str) -> Self {
-        Self {
-            service: Some(service),
-            ..self
-        }
+    pub const fn with_service(mut self, service: &'static str) -> Self {
+        self.service = Some(service);
+        self
     }
 
     fn by_code(&self, code: &str) -> Option<Failure> {

@@ -44,7 +44,7 @@ const DEEPEST: usize = 16;
 /// assert_eq!(IoErrorClassifier.classify(&wrapped), Some(Failure::timeout()));
 /// assert_eq!(IoErrorClassifier.classify(&io::Error::other("who knows")), None);
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug)]
 pub struct IoErrorClassifier;
 
 impl IoErrorClassifier {

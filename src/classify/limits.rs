@@ -68,7 +68,7 @@ use crate::law::LimitReports;
 /// assert_eq!(reports.iter().next().map(|report| report.remaining()), Some(4_987));
 /// # }
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug)]
 #[must_use = "it reads nothing until it is asked"]
 pub struct HeaderLimits {
     mbx_weight: Option<u64>,

@@ -3,8 +3,6 @@
 #[cfg(feature = "http")]
 mod beginning;
 mod body;
-#[cfg(feature = "http")]
-mod clock_skew;
 mod code;
 #[cfg(feature = "http")]
 mod http;
@@ -23,7 +21,6 @@ mod status;
 #[cfg(feature = "http")]
 pub use self::{
     beginning::{BodyBeginning, BodyEnd, may_fail_late},
-    clock_skew::{ClockSkew, ClockSkewClassifier},
     http::HttpClassifier,
     limits::HeaderLimits,
     parts::HttpResponseParts,
@@ -39,8 +36,8 @@ use crate::Failure;
 /// Returns what errors of the type `E` mean, as far as it knows.
 ///
 /// Closures are classifiers too: `|error: &E| -> Option<Failure>`. In a pair the first that
-/// knows decides. [`IoErrorClassifier`] is built in, and with the feature `http` `HttpClassifier`,
-/// `RefusalClassifier` and `ClockSkewClassifier`.
+/// knows decides. [`IoErrorClassifier`] is built in, and with the feature `http` `HttpClassifier` and
+/// `RefusalClassifier`.
 ///
 /// # Examples
 ///

@@ -4,7 +4,7 @@ use core::{fmt, time::Duration};
 
 use http::{HeaderMap, Response, StatusCode, header};
 
-use super::{body::bare_code, clock_skew::ClockSkew};
+use super::body::bare_code;
 use crate::{
     Fault, RetryAfter,
     clock::wall_time,
@@ -82,14 +82,6 @@ impl<'a> HttpResponseParts<'a> {
         }
     }
 
-    /// Replaces the error code by one that the caller knows already.
-    pub fn with_code(self, code: &'a str) -> Self {
-        Self {
-            code: Some(code),
-            ..self
-        }
-    }
-
     /// Sets when by the local clock, since 1970-01-01 00:00 UTC, the service responded: best the
     /// middle between sending and receiving. Without it the system is asked for the time when
     /// it matters.
@@ -139,26 +131,11 @@ impl<'a> HttpResponseParts<'a> {
     /// response, or confirmed it to the cache that it comes from.
     ///
     /// The time now by the service's clock is then `Date` plus `Age` (RFC 9111, section 4.2.3).
-    /// From that sum dates in `Retry-After` count. It teaches no [skew](Self::skew): it is the
-    /// sum of two guesses.
+    /// From that sum dates in `Retry-After` count.
     #[must_use]
     pub fn age(&self) -> Duration {
         let value = self.headers.get(header::AGE);
         value.and_then(age).unwrap_or_default()
-    }
-
-    /// Returns how far the service's clock is from the local one, by the header `Date`, or `None`
-    /// without, and for a response that comes from a cache: its [age](Self::age) is more than
-    /// zero.
-    ///
-    /// The date is in whole seconds, so a response of the same moment may seem up to a second
-    /// behind.
-    #[must_use]
-    pub fn skew(&self) -> Option<ClockSkew> {
-        if self.age() > Duration::ZERO {
-            return None;
-        }
-        Some(ClockSkew::between(self.date()?, self.local_time()))
     }
 
     /// Returns the time since 1970 by the service's own clock, else by the local one.

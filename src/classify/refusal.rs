@@ -83,14 +83,14 @@ pub const MAX_REFUSAL_BODY: usize = 65_536;
 /// assert_eq!(table.classify(&parts).unwrap().retry_safety(), RetrySafety::No);
 /// # }
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug)]
 pub struct RefusalClassifier {
     unavailable: ServiceUnavailable,
     language_models: bool,
 }
 
 /// A refusal: the failure that it is, and what was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Refusal {
     failure: Failure,
@@ -98,7 +98,7 @@ pub struct Refusal {
 }
 
 /// What a service refuses when it refuses a request: what else would be refused now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RefusalScope {
     /// This request, from any client.
@@ -176,11 +176,9 @@ impl RefusalClassifier {
 
     /// Sets what a bare 503 means.
     #[must_use]
-    pub const fn with_unavailable(self, unavailable: ServiceUnavailable) -> Self {
-        Self {
-            unavailable,
-            ..self
-        }
+    pub const fn with_unavailable(mut self, unavailable: ServiceUnavailable) -> Self {
+        self.unavailable = unavailable;
+        self
     }
 
     /// Returns the refusal that a response is, or `None` if it is none.
@@ -279,12 +277,6 @@ fn scope_by_headers(parts: &HttpResponseParts<'_>) -> Option<RefusalScope> {
         b"user" | b"global" => Some(RefusalScope::Caller),
         b"shared" => Some(RefusalScope::Resource),
         _ => None,
-    }
-}
-
-impl Default for RefusalClassifier {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
 /// The service's hint about when to retry.
 ///
 /// A hint changes the delay of a retry. It does not make a failure retryable, nor lift a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RetryAfter {
     /// A hint that the backoff bounds: the header `x-amz-retry-after`, in milliseconds. In

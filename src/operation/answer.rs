@@ -24,7 +24,7 @@ pub trait Answers {
 
 /// Attempts that return a [`Result`] and report nothing: every operation, unless it is
 /// [`reporting`](crate::Operation::reporting).
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Plain;
 
 impl Answers for Plain {
@@ -38,7 +38,7 @@ impl Answers for Plain {
 
 /// Attempts that return what the service reported beside the value or the error: those of an
 /// operation that is [`reporting`](crate::Operation::reporting).
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Reporting;
 
 impl Answers for Reporting {
@@ -78,7 +78,6 @@ impl Answers for Reporting {
 /// let max = Duration::from_secs(60);
 /// assert_eq!(stopped.why(), StopReason::RetryAfterTooLong { asked: hour, max });
 /// ```
-#[derive(Clone)]
 #[must_use = "it is for the loop: return it"]
 pub struct Reported<T> {
     value: T,

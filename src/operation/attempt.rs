@@ -9,7 +9,7 @@ use crate::headers::AttemptHeader;
 /// One attempt of an operation.
 ///
 /// Printed, it is the value of AWS's header `amz-sdk-request`: `attempt=1; max=3`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempt {
     pub(super) number: u32,
     pub(super) max: Option<u32>,

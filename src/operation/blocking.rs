@@ -21,7 +21,7 @@ impl<S: RetryStrategy, Z: ThreadSleep, A: Answers> Operation<'_, S, Z, A> {
         self,
         op: impl FnMut(Attempt) -> A::Output<T, E>,
     ) -> Result<T, RunError<E>> {
-        self.run_with(|error| Failure::of(error), op)
+        self.run_with(RetryInfo::failure, op)
     }
 
     /// Runs `op` like [`run`](Self::run), with `classify` to classify its errors.

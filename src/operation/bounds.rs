@@ -30,7 +30,7 @@ pub(super) struct Bounds {
 impl Default for Bounds {
     fn default() -> Self {
         Self {
-            idempotency: Idempotency::default(),
+            idempotency: Idempotency::Idempotent,
             weight: 1,
             weights: None,
             class: Class::Foreground,

@@ -22,7 +22,7 @@ use crate::strategy::refusal::StopReason;
 /// assert!(stop.to_string().starts_with("orders: not sent: the send rate asks for a wait of"));
 /// # Ok::<(), paceline::config::SettingsError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stop {
     pub(super) name: Option<Arc<str>>,
     pub(super) reason: StopReason,
@@ -140,15 +140,15 @@ impl<E> RunError<E> {
         self.stop.name()
     }
 
-    /// Returns the error of the last attempt, or `None` if that was [cut off](Self::is_cut_off) or
-    /// there was none.
+    /// Returns the error of the last attempt, or `None` if the attempt was cut off because its time
+    /// was up, or there was none.
     #[must_use]
     pub const fn error(&self) -> Option<&E> {
         self.error.as_ref()
     }
 
-    /// Returns the error of the last attempt, or why it left none: it was [cut
-    /// off](Self::is_cut_off), or there was none.
+    /// Returns the error of the last attempt, or why it left none: it was cut off
+    /// because its time was up, or there was none.
     ///
     /// # Errors
     ///
@@ -205,13 +205,6 @@ impl<E> RunError<E> {
     #[must_use]
     pub const fn wait(&self) -> Duration {
         self.stop.wait()
-    }
-
-    /// Returns `true` if the last attempt was cut off because its time was up, so that it left no
-    /// error.
-    #[must_use]
-    pub const fn is_cut_off(&self) -> bool {
-        self.stop.attempts() > 0 && self.error.is_none()
     }
 }
 

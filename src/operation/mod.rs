@@ -33,6 +33,7 @@ use crate::wait::Sleep;
 /// Whether tasks can sleep by default: with the feature `tokio`. `S` is the strategy that asks.
 ///
 /// It exists for its message.
+#[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "tasks have no timer to sleep by",
     label = "needs the feature `tokio` of paceline",

@@ -32,7 +32,7 @@ pub enum Verdict {
 }
 
 /// An outcome was reported while no attempt was under way. Nothing has changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct NotSending;
 
 impl fmt::Display for NotSending {

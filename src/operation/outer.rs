@@ -62,7 +62,7 @@ std::thread_local! {
 /// assert_eq!((stopped.unwrap_err().attempts(), sends), (3, 3)); // not 9
 /// assert_eq!(inner.quota().available(), 500);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OuterAttempt {
     /// 0 if it is not known.
     number: u32,
@@ -120,12 +120,6 @@ impl OuterAttempt {
     #[must_use]
     pub const fn max(&self) -> Option<u32> {
         self.max
-    }
-}
-
-impl Default for OuterAttempt {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

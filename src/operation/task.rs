@@ -22,7 +22,7 @@ impl<S: RetryStrategy, Z: Sleep, A: Answers> Operation<'_, S, Z, A> {
         E: RetryInfo,
         F: Future<Output = A::Output<T, E>>,
     {
-        self.run_async_with(|error| Failure::of(error), op).await
+        self.run_async_with(RetryInfo::failure, op).await
     }
 
     /// Runs `op` like [`run_async`](Self::run_async), with `classify` to classify its errors.

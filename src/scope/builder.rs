@@ -34,7 +34,7 @@ pub(super) type Make<S> = dyn Fn(Option<&str>) -> Result<S, SettingsError> + Sen
 /// let patient = template.clone().max_attempts(8);
 /// let scopes = template
 ///     .scopes()
-///     .exceptions(move |key| (key == "ledger").then(|| patient.clone().build()))
+///     .exceptions(move |key| (key == "ledger").then(|| patient.clone().name(key).build()))
 ///     .max_scopes(100_000)
 ///     .build()?;
 /// assert_eq!(scopes.get("orders")?.settings().max_attempts, 3);
@@ -53,8 +53,8 @@ impl<S: RetryStrategy + 'static> ScopesBuilder<S> {
     ///
     /// `make` is called when a key is seen for the first time, or again after its scope was
     /// dropped; for one key perhaps by two threads at once, of which one keeps its result. It
-    /// may panic: then nothing is made, and no room lost. The key names a strategy that it leaves
-    /// without a name.
+    /// may panic: then nothing is made, and no room lost. A strategy's own events have the name that
+    /// `make` gives it.
     pub fn new(
         make: impl Fn(Option<&str>) -> Result<S, SettingsError> + Send + Sync + 'static,
     ) -> Self {
@@ -68,8 +68,7 @@ impl<S: RetryStrategy + 'static> ScopesBuilder<S> {
     /// the one that it would have been otherwise.
     ///
     /// Strategies built from one template share their settings in memory; those made here have
-    /// their own. An error refuses the scope. A name that one is given stays; the key names the
-    /// others.
+    /// their own. An error refuses the scope. Give each the key for a name, which its events have.
     pub fn exceptions(
         mut self,
         make: impl Fn(&str) -> Option<Result<S, SettingsError>> + Send + Sync + 'static,

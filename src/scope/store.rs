@@ -93,8 +93,7 @@ impl<S: RetryStrategy + 'static> Store<S> {
             }
             self.evict()?;
         }
-        let mut strategy = (self.make)(Some(key))?;
-        strategy.set_default_name(key);
+        let strategy = (self.make)(Some(key))?;
         let number = self.numbers.next();
         let slot = Arc::new(Slot::entered(number, self.id, key, strategy));
         self.pending.pin().insert(number, Arc::clone(&slot));

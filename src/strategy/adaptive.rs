@@ -6,7 +6,6 @@ use core::{array, fmt, iter, time::Duration};
 use super::{
     builder::StrategyBuilder,
     charge::AttemptCharge,
-    costs::RetryCosts,
     engine::{Engine, by_engine},
     event::Event,
     failure::Failure,
@@ -218,10 +217,16 @@ impl Adaptive {
         let now = engine.common.clock.now();
         let bulk = pace.stall_timeout.is_some();
         let rate = match (pace.law, pace.paced) {
-            (ControlLaw::Paced, settings) if bulk => {
-                SendRate::paced(settings.unwrap_or_default().starting_slowly(), now)
+            (ControlLaw::Paced, settings) if bulk => SendRate::paced(
+                settings
+                    .unwrap_or_else(PacedSettings::new)
+                    .starting_slowly(),
+                now,
+            ),
+            (ControlLaw::Declared, _) => {
+                let settings = pace.declared.unwrap_or(DeclaredSettings::new());
+                SendRate::declared(settings, now)
             }
-            (ControlLaw::Declared, _) => SendRate::declared(pace.declared.unwrap_or_default(), now),
             (_, Some(settings)) => SendRate::paced(settings, now),
             (law, None) => SendRate::new(law, now),
         };
@@ -250,12 +255,6 @@ impl Adaptive {
     #[must_use]
     pub fn quota(&self) -> &RetryQuota {
         &self.engine.quota
-    }
-
-    /// Returns what retries cost.
-    #[must_use]
-    pub fn costs(&self) -> RetryCosts {
-        self.engine.common.costs
     }
 
     /// Returns the send rate. Its timestamps are those of the strategy's clock.

@@ -5,15 +5,10 @@ use core::{fmt, marker::PhantomData, time::Duration};
 
 use super::{
     choices::{Choices, choose},
-    costs::RetryCosts,
     event::{Event, Hook},
-    settings::{MaybePolicy, RetryGeneration},
+    settings::RetryGeneration,
 };
-use crate::{
-    Clock, RetryQuota,
-    backoff::{BackoffStrategy, Jitter},
-    random::Random,
-};
+use crate::{Clock, RetryQuota, backoff::BackoffStrategy, random::Random};
 
 /// Builds the strategy `M`: [`Standard`](crate::Standard) or [`Adaptive`](crate::Adaptive).
 ///
@@ -130,12 +125,6 @@ impl<M> StrategyBuilder<M> {
         /// Pays from `quota`, which other strategies may pay from as well.
         quota(quota: Arc<RetryQuota>);
 
-        /// Replaces what retries cost.
-        costs(costs: RetryCosts);
-
-        /// Replaces what a success without a retry puts into the quota, one token.
-        success_credit(tokens: u32);
-
         /// Reads the time from `clock` in place of [`MonotonicClock`](crate::MonotonicClock).
         ///
         /// It times the sends of `Adaptive` and the [deadlines](crate::Operation::deadline) of
@@ -150,40 +139,30 @@ impl<M> StrategyBuilder<M> {
         /// In generation 2.0, which has one base for all failures, after throttling as well.
         base_delay(span: Duration);
 
-        /// Replaces the first backoff before jitter after throttling.
-        throttling_base_delay(span: Duration);
-
         /// Lets no built-in backoff after throttling be shorter, though jitter would have it. Zero by
         /// default.
         ///
-        /// Full jitter draws delays near zero now and then.
-        /// [`with_throttling_floor`](crate::backoff::ExponentialBackoff::with_throttling_floor)
-        /// says how the rest spreads.
-        throttling_floor(span: Duration);
-
-        /// Replaces the kind of jitter of the built-in backoff, which is [`Jitter::Full`].
+        /// Full jitter draws delays near zero now and then. The jitter spreads over what is left above
+        /// the floor, so that delays do not gather there.
         ///
         /// # Examples
         ///
         /// ```
-        /// use std::{sync::Arc, time::Duration};
-        /// use paceline::{Standard, backoff::{BackoffStrategy, Jitter}, config::SettingsError};
+        /// use std::time::Duration;
+        /// use paceline::{Standard, config::SettingsError};
         ///
-        /// let strategy = Standard::builder().jitter(Jitter::Equal).build()?;
-        /// let least = strategy.settings().backoff.delay(1, false, 0);
-        /// assert_eq!(least, Duration::from_millis(25));
+        /// let half = Duration::from_millis(500);
+        /// let strategy = Standard::builder().throttling_floor(half).build()?;
+        /// assert_eq!(strategy.settings().backoff.delay(1, true, 0), half);
         ///
         /// let above = Standard::builder().throttling_floor(Duration::from_secs(21)).build();
         /// assert_eq!(above.unwrap_err(), SettingsError::FloorAboveMaxBackoff);
         /// # Ok::<(), SettingsError>(())
         /// ```
-        jitter(jitter: Jitter);
+        throttling_floor(span: Duration);
 
         /// Uses `backoff` in place of [`ExponentialBackoff`](crate::backoff::ExponentialBackoff).
         backoff(backoff: Arc<dyn BackoffStrategy>);
-
-        /// Sets how failures are handled that may or may not be safe to retry.
-        maybe_policy(policy: MaybePolicy);
 
         /// Asks the caller to sleep the backoff when nothing but the quota refuses.
         ///

@@ -4,16 +4,15 @@ use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use core::{fmt, time::Duration};
 
 use super::{
-    costs::RetryCosts,
     engine::{Common, Plan},
     event::Hook,
     quota::QuotaSource,
-    settings::{MaybePolicy, RetryGeneration, Settings, SettingsError},
+    settings::{RetryGeneration, Settings, SettingsError},
     token::{MAX_RETRY_AFTER, Terms},
 };
 use crate::{
     Clock, ControlLaw, MonotonicClock, RetryQuota,
-    backoff::{BackoffStrategy, ExponentialBackoff, Jitter},
+    backoff::{BackoffStrategy, ExponentialBackoff},
     law::{DeclaredSettings, PacedSettings},
     random::{Random, ThreadRandom},
     set::MOST_RATES,
@@ -21,8 +20,6 @@ use crate::{
 
 /// The tokens of a quota, in every SDK and generation.
 const QUOTA_CAPACITY: u32 = 500;
-/// What a success without a retry puts into it.
-const SUCCESS_CREDIT: u32 = 1;
 const MAX_ATTEMPTS: u32 = 3;
 pub(super) const MAX_BACKOFF: Duration = Duration::from_secs(20);
 
@@ -51,17 +48,12 @@ pub(super) struct Choices {
     pub(super) max_attempts: Option<u32>,
     pub(super) max_backoff: Option<Duration>,
     pub(super) base_delay: Option<Duration>,
-    pub(super) throttling_base_delay: Option<Duration>,
     pub(super) throttling_floor: Option<Duration>,
-    pub(super) jitter: Option<Jitter>,
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) backoff: Option<Arc<dyn BackoffStrategy>>,
     pub(super) quota_capacity: Option<u32>,
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) quota: Option<Arc<RetryQuota>>,
-    pub(super) costs: Option<RetryCosts>,
-    pub(super) success_credit: Option<u32>,
-    pub(super) maybe_policy: MaybePolicy,
     pub(super) long_polling: bool,
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) random: Option<Arc<dyn Random>>,
@@ -100,24 +92,22 @@ impl Choices {
         fn given<T: fmt::Debug>(choice: Option<&T>) -> Option<&dyn fmt::Debug> {
             choice.map(|value| value as &dyn fmt::Debug)
         }
-        fn other<T: fmt::Debug + Default + PartialEq>(choice: &T) -> Option<&dyn fmt::Debug> {
-            (*choice != T::default()).then_some(choice as &dyn fmt::Debug)
-        }
         macro_rules! choices {
             ($($kind:ident: $($name:ident)*;)*) => {
                 [$($((stringify!($name), choices!($kind $name)),)*)*]
             };
             (given $name:ident) => { given(self.$name.as_ref()) };
-            (other $name:ident) => { other(&self.$name) };
+            (other $name:ident) => { self.$name.then_some(&true as &dyn fmt::Debug) };
+            (several $name:ident) => { self.$name.first().map(|_| &self.$name as &dyn fmt::Debug) };
         }
         let choices = choices! {
             given: name on_event generation;
             other: dynamodb;
-            given: max_attempts max_backoff base_delay throttling_base_delay throttling_floor
-                jitter backoff quota_capacity quota costs success_credit;
-            other: maybe_policy long_polling;
+            given: max_attempts max_backoff base_delay throttling_floor backoff quota_capacity quota;
+            other: long_polling;
             given: random clock law paced declared;
-            other: also fail_fast;
+            several: also;
+            other: fail_fast;
             given: max_wait;
             other: exact_timing bulk;
             given: stall_timeout deadline;
@@ -133,13 +123,10 @@ impl Choices {
     }
 
     pub(super) fn check(&self) -> Result<(), SettingsError> {
-        let base_given = self.base_delay.is_some() || self.throttling_base_delay.is_some();
         if self.max_attempts == Some(0) {
             Err(SettingsError::ZeroMaxAttempts)
-        } else if self.backoff.is_some() && base_given {
+        } else if self.backoff.is_some() && self.base_delay.is_some() {
             Err(SettingsError::BackoffWithBaseDelay)
-        } else if self.backoff.is_some() && self.jitter.is_some() {
-            Err(SettingsError::BackoffWithJitter)
         } else if self.backoff.is_some() && self.throttling_floor.is_some() {
             Err(SettingsError::BackoffWithFloor)
         } else if self.throttling_floor > Some(self.max_backoff.unwrap_or(MAX_BACKOFF)) {
@@ -179,16 +166,13 @@ impl Choices {
         let capacity = self.quota_capacity.unwrap_or(QUOTA_CAPACITY);
         let given = self.quota.clone().map(QuotaSource::Given);
         let quota = given.unwrap_or_else(|| QuotaSource::own(capacity));
-        let costs = self.costs.unwrap_or(RetryCosts::of(self.generation()));
         let stall_timeout = self.stall_timeout();
         let settings = Settings {
             law: self.law,
             generation: self.generation(),
             max_attempts,
             max_backoff,
-            maybe_policy: self.maybe_policy,
             long_polling: self.long_polling,
-            success_credit: self.success_credit.unwrap_or(SUCCESS_CREDIT),
             deadline: self.deadline.or(self.bulk.then_some(BULK_DEADLINE)),
             backoff: self.backoff.unwrap_or_else(|| Arc::new(built_in)),
             random: self.random.unwrap_or_else(|| Arc::new(ThreadRandom)),
@@ -203,7 +187,6 @@ impl Choices {
             // In bulk, what is throttled is not counted, so there is no most.
             most: stall_timeout.map_or(settings.max_attempts.max(1), |_| 0),
             settings,
-            costs,
             clock,
             pace,
             hook: self.on_event,
@@ -237,9 +220,8 @@ impl Choices {
             RetryGeneration::V2_1 => throttling,
         };
         ExponentialBackoff::new(self.base_delay.unwrap_or(other), max_backoff)
-            .with_throttling_base(self.throttling_base_delay.unwrap_or(throttling))
+            .with_throttling_base(throttling)
             .with_throttling_floor(self.throttling_floor.unwrap_or_default())
-            .with_jitter(self.jitter.unwrap_or_default())
     }
 
     /// Returns `true` if DynamoDB's own defaults apply.

@@ -4,18 +4,21 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use super::{
-    costs::RetryCosts,
+    costs::cost_after,
     event::{Event, EventKind, Hook},
     failure::Failure,
     quota::QuotaSource,
     refusal::{RetryRefused, StopReason},
-    settings::{MaybePolicy, RetryGeneration, Settings},
+    settings::{RetryGeneration, Settings, permits},
     snapshot::{StrategyCounts, StrategySnapshot},
     token::{Mark, RetryToken, StrategyId, Terms},
 };
 use crate::cells::{Condition, Counts, Tally};
 use crate::seam::LONG_UNUSED;
 use crate::{Clock, QuotaPermit, RetryAfter};
+
+/// What a success without a retry puts into the quota.
+const SUCCESS_CREDIT: u32 = 1;
 
 /// The most that a clamped hint may add to the backoff in generation 2.1.
 const HINT_HEADROOM: Duration = Duration::from_secs(5);
@@ -24,8 +27,6 @@ const HINT_HEADROOM: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct Common<P> {
     pub(super) settings: Settings,
-    /// What retries cost at first.
-    pub(super) costs: RetryCosts,
     /// Of sends and of deadlines.
     pub(super) clock: Arc<dyn Clock>,
     pub(super) pace: P,
@@ -73,7 +74,7 @@ impl<P> Plan<P> {
         let mark = Mark {
             issuer: StrategyId::new(),
             max_attempts: self.common.most,
-            success_credit: self.common.settings.success_credit,
+            rest: 0,
         };
         Engine {
             mark,
@@ -216,7 +217,7 @@ impl<P> Engine<P> {
         weighed: Weighed,
     ) -> Result<RetryToken, RetryRefused> {
         let refused = RetryRefused::new;
-        permit(self.settings().maybe_policy, &token, failure)?;
+        permit(&token, failure)?;
         let (attempt, max) = (token.attempt(), self.settings().max_attempts);
         match weighed {
             Weighed::Counts if attempt >= max => {
@@ -225,7 +226,7 @@ impl<P> Engine<P> {
             Weighed::Stalled(span) => return Err(refused(StopReason::Stalled { span })),
             Weighed::Counts | Weighed::Free => {}
         }
-        let (backoff, delay) = self.delay(attempt, failure, token.backoff());
+        let delay = self.delay(attempt, failure);
         if let Some(reason) = hint_too_long(failure, delay, token.max_retry_after()) {
             return Err(refused(reason).with_backoff(delay));
         }
@@ -233,11 +234,11 @@ impl<P> Engine<P> {
             return Err(refused(reason).with_backoff(delay));
         }
         let limit = token.max_attempts();
-        let token = token.with_delay(delay).with_backoff(backoff);
+        let token = token.with_delay(delay);
         if weighed == Weighed::Free {
             return Ok(token.with_attempt(attempt, limit));
         }
-        let needed = self.common.costs.after(failure, self.settings().generation);
+        let needed = cost_after(failure, self.settings().generation);
         let Some(permit) = self.quota.try_acquire(needed) else {
             let available = self.quota.available();
             return Err(refused(StopReason::QuotaExhausted { available, needed })
@@ -285,7 +286,7 @@ impl<P> Engine<P> {
     // Out of the way of a success that finds the quota full.
     #[inline(never)]
     fn credit_closely(&self) {
-        self.add(self.mark.success_credit);
+        self.add(SUCCESS_CREDIT);
     }
 
     #[inline]
@@ -322,37 +323,30 @@ impl<P> Engine<P> {
         }
     }
 
-    /// Returns the backoff of the `retry`-th retry after one of `previous`, and the delay: that
-    /// with the service's hint taken into account.
+    /// Returns the delay before the `retry`-th retry: the backoff, with the service's hint taken into
+    /// account.
     ///
     /// A hint that is a floor is added to the backoff: clients refused at one instant are given one
     /// hint, and the jitter spreads them after it.
-    fn delay(&self, retry: u32, failure: &Failure, previous: Duration) -> (Duration, Duration) {
+    fn delay(&self, retry: u32, failure: &Failure) -> Duration {
         let settings = self.settings();
         let random = settings.random.next_u64();
         let throttle = failure.is_throttle();
-        let backoff = settings
-            .backoff
-            .delay_after(retry, throttle, random, previous);
-        let delay = match failure.retry_after() {
+        let backoff = settings.backoff.delay(retry, throttle, random);
+        match failure.retry_after() {
             None => backoff,
             Some(RetryAfter::AtLeast(hint)) => hint.saturating_add(backoff),
             Some(RetryAfter::Clamped(hint)) => match settings.generation {
                 RetryGeneration::V2_0 => hint.min(settings.max_backoff),
                 RetryGeneration::V2_1 => hint.clamp(backoff, backoff.saturating_add(HINT_HEADROOM)),
             },
-        };
-        (backoff, delay)
+        }
     }
 }
 
 /// Refuses a retry that must not be made, whatever is left of attempts, time and quota.
-pub(super) fn permit(
-    policy: MaybePolicy,
-    token: &RetryToken,
-    failure: &Failure,
-) -> Result<(), RetryRefused> {
-    if !policy.permits(failure) {
+pub(super) fn permit(token: &RetryToken, failure: &Failure) -> Result<(), RetryRefused> {
+    if !permits(failure) {
         return Err(RetryRefused::new(StopReason::NotRetryable));
     }
     if !token.idempotency().permits(failure) {
@@ -398,10 +392,6 @@ macro_rules! by_engine {
 
         fn name(&self, _token: Option<&RetryToken>) -> Option<Arc<str>> {
             self.engine.name.clone()
-        }
-
-        fn set_default_name(&mut self, name: &str) {
-            self.engine.name.get_or_insert_with(|| Arc::from(name));
         }
 
         fn notify(&self, event: &Event<'_>) {

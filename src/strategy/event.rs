@@ -11,7 +11,7 @@ use crate::{Failure, SendRateSnapshot, law::Dimension, snapshot::DeclaredLimit};
 ///
 /// `{}` prints it in one line for people. [`guide::operating`](crate::guide::operating) lists all
 /// of them, with their levels and fields in `tracing`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct Event<'a> {
     /// The strategy's number; `None` if it has none.
@@ -23,7 +23,7 @@ pub struct Event<'a> {
 }
 
 /// What happened, in an [`Event`].
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum EventKind<'a> {
     /// An attempt is let go. Not for `tracing`.
@@ -482,7 +482,8 @@ mod tests {
             .limit(100)
             .window(Duration::from_secs(60));
         rate.observe(Timestamp::ZERO, permit, &report.into());
-        rate.declared_limit(Timestamp::ZERO)
+        rate.snapshot(Timestamp::ZERO)
+            .declared
             .expect("it is declared")
     }
 

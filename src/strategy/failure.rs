@@ -5,19 +5,19 @@ use core::{error::Error, fmt};
 use crate::{Outcome, RetryAfter};
 
 /// Whether it is safe to send a failed request again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RetrySafety {
     /// A retry is permitted, not promised.
     Yes,
     /// A retry must not be made.
     No,
-    /// Unknown. [`MaybePolicy`](crate::config::MaybePolicy) decides.
+    /// Unknown. Retried if the fault is the server's.
     Maybe,
 }
 
 /// Whose fault an error is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
     /// The client's: the request itself is wrong.
@@ -33,7 +33,7 @@ pub enum Fault {
 /// Another question than whether a retry may succeed: a connection that breaks after the request
 /// went out is worth a retry, and the order may have been placed all the same.
 /// [`Idempotency`](crate::Idempotency) brings the two together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Execution {
     /// Nothing was sent: the connection was refused, or there was none.
@@ -41,14 +41,10 @@ pub enum Execution {
     /// The service turned the request away and did nothing: it throttled.
     Rejected,
     /// The work may have been done, in whole or in part, or it is unknown.
-    #[default]
     Maybe,
 }
 
-/// What a strategy wants to know about an error.
-///
-/// Every method has a default, so an error type implements what it knows. Names and meanings follow
-/// `RetryInfo` and `ErrorInfo` of Smithy's client guide, "Retrying Requests".
+/// An error that says what it means to a strategy.
 ///
 /// # Examples
 ///
@@ -58,15 +54,18 @@ pub enum Execution {
 /// struct Refused { status: u16 }
 ///
 /// impl RetryInfo for Refused {
-///     fn is_throttle(&self) -> bool { self.status == 429 }
-///     fn fault(&self) -> Fault {
-///         if self.status < 500 { Fault::Client } else { Fault::Server }
+///     fn failure(&self) -> Failure {
+///         match self.status {
+///             429 => Failure::throttling(),
+///             400..500 => Failure::from_fault(Fault::Client),
+///             _ => Failure::from_fault(Fault::Server),
+///         }
 ///     }
 /// }
 ///
-/// assert_eq!(Refused { status: 429 }.retry_safety(), RetrySafety::Yes);
-/// assert_eq!(Refused { status: 404 }.retry_safety(), RetrySafety::No);
-/// assert_eq!(Failure::of(&Refused { status: 500 }).retry_safety(), RetrySafety::Maybe);
+/// assert_eq!(Refused { status: 429 }.failure().retry_safety(), RetrySafety::Yes);
+/// assert_eq!(Refused { status: 404 }.failure().retry_safety(), RetrySafety::No);
+/// assert_eq!(Refused { status: 500 }.failure().retry_safety(), RetrySafety::Maybe);
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not say whether it may be retried",
@@ -74,47 +73,14 @@ pub enum Execution {
     note = "`run_with` and `run_async_with` take a closure that says so; a type of your own may implement `paceline::RetryInfo`"
 )]
 pub trait RetryInfo {
-    /// Returns whether the request may be sent again.
-    ///
-    /// By default a throttled request may be (it was turned away, not worked on); of the rest,
-    /// [`No`](RetrySafety::No) if the fault is the client's and [`Maybe`](RetrySafety::Maybe) if it
-    /// is anyone else's, as Smithy's guide has it for errors that are not modelled as retryable.
-    fn retry_safety(&self) -> RetrySafety {
-        if self.is_throttle() {
-            RetrySafety::Yes
-        } else {
-            safety_by_fault(self.fault())
-        }
-    }
+    /// Returns what the error means.
+    fn failure(&self) -> Failure;
+}
 
-    /// Returns `true` if the service turned the request away because too many came. No by default.
-    fn is_throttle(&self) -> bool {
-        false
-    }
-
-    /// Returns `true` if the service did not answer in the client's time limit. No by default.
-    ///
-    /// Not to be confused with being safe to retry: the request may have been carried out.
-    fn is_timeout(&self) -> bool {
-        false
-    }
-
-    /// Returns whether the work may have been done.
-    ///
-    /// By default [`Rejected`](Execution::Rejected) if the request was throttled, else
-    /// [`Maybe`](Execution::Maybe).
-    fn execution(&self) -> Execution {
-        execution_by_throttle(self.is_throttle())
-    }
-
-    /// Returns the service's hint on when to come back. None by default.
-    fn retry_after(&self) -> Option<RetryAfter> {
-        None
-    }
-
-    /// Returns whose fault the error is. [`Fault::Other`] by default.
-    fn fault(&self) -> Fault {
-        Fault::Other
+/// So that an operation can fail with a bare `Failure`.
+impl RetryInfo for Failure {
+    fn failure(&self) -> Failure {
+        *self
     }
 }
 
@@ -160,7 +126,7 @@ const fn execution_by_throttle(throttle: bool) -> Execution {
 ///     .with_retry_after(RetryAfter::AtLeast(Duration::from_secs(3)));
 /// assert!(slow_down.is_throttle());
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Failure {
     safety: RetrySafety,
@@ -171,15 +137,10 @@ pub struct Failure {
     retry_after: Option<RetryAfter>,
 }
 
-/// Declares the getters of [`Failure`]: its own, and those of [`RetryInfo`].
+/// Declares the getters of [`Failure`].
 macro_rules! getters {
     ($($(#[$doc:meta])+ $method:ident: $field:ident -> $type:ty;)+) => {
         impl Failure {
-            /// Returns what `error` says about itself.
-            pub fn of(error: &(impl RetryInfo + ?Sized)) -> Self {
-                Self { $($field: error.$method()),+ }
-            }
-
             $(
                 $(#[$doc])+
                 #[must_use]
@@ -187,13 +148,6 @@ macro_rules! getters {
                     self.$field
                 }
             )+
-        }
-
-        /// So that an operation can fail with a bare `Failure`.
-        impl RetryInfo for Failure {
-            $(fn $method(&self) -> $type {
-                self.$field
-            })+
         }
     };
 }
@@ -263,7 +217,7 @@ impl Failure {
 
     /// Sets whether it is a throttling error, and with it whether the work may have been done: what
     /// is throttled was turned away. The retry safety stays.
-    pub const fn with_throttle(self, throttle: bool) -> Self {
+    pub(crate) const fn with_throttle(self, throttle: bool) -> Self {
         Self {
             throttle,
             execution: execution_by_throttle(throttle),
@@ -360,12 +314,11 @@ impl fmt::Display for Failure {
 /// assert!(!once.permits(&Failure::timeout()));
 /// assert!(Idempotency::Idempotent.permits(&Failure::timeout()));
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Idempotency {
     /// Repeating it is safe: the operation is idempotent, or the service detects a repetition by
     /// its key.
-    #[default]
     Idempotent,
     /// Twice is wrong: an order without a key.
     NotIdempotent,

@@ -1,24 +1,19 @@
 //! A second handle on a strategy, for the requests of one class.
 
-use alloc::sync::Arc;
-
 use super::{
-    charge::AttemptCharge,
-    event::Event,
     failure::Failure,
     refusal::NotAdmitted,
     refusal::{InitialTokenRefused, RetryRefused},
     reports::Reports,
     request::SendRequest,
-    retry_strategy::{RetryStrategy, forward_strategy},
-    snapshot::StrategySnapshot,
-    token::{ForeignToken, RetryToken, StrategyId},
+    retry_strategy::{RetryStrategy, forward},
+    token::{ForeignToken, RetryToken},
     turn::SendTurn,
 };
-use crate::{Class, Clock, SendPermit};
+use crate::{Class, SendPermit};
 
-/// A strategy whose attempts are all of one class: a second handle on a strategy that other
-/// requests use as it is.
+/// Returns a strategy whose attempts are all of one class: a second handle on `strategy`, which
+/// other requests use as it is. `strategy` is a reference, an `Arc`, or a clone of `Scopes`.
 ///
 /// For hosts that take a strategy and know no classes, such as the client of a back-fill.
 ///
@@ -26,33 +21,35 @@ use crate::{Class, Clock, SendPermit};
 ///
 /// ```
 /// use std::sync::Arc;
-/// use paceline::{Adaptive, Class, Failure, RetryStrategyExt, strategy::InClass};
+/// use paceline::{Adaptive, Class, Failure, RetryStrategyExt, strategy::in_class};
 ///
 /// let strategy = Arc::new(Adaptive::paced());
-/// let backfill = InClass::new(Arc::clone(&strategy), Class::Background);
+/// let backfill = in_class(Arc::clone(&strategy), Class::Background);
 /// assert_eq!(backfill.run(|_| Ok::<_, Failure>("copied")).unwrap(), "copied");
 /// assert_eq!(strategy.run(|_| Ok::<_, Failure>("answered")).unwrap(), "answered");
 /// ```
-#[derive(Clone, Copy, Debug)]
-pub struct InClass<S> {
+pub fn in_class<S: RetryStrategy + Clone>(strategy: S, class: Class) -> impl RetryStrategy + Clone {
+    InClass { strategy, class }
+}
+
+#[derive(Clone, Debug)]
+struct InClass<S> {
     strategy: S,
     class: Class,
 }
 
-impl<S> InClass<S> {
-    /// Creates a handle on `strategy`: a reference, an `Arc`, or a clone of `Scopes`.
-    pub const fn new(strategy: S, class: Class) -> Self {
-        Self { strategy, class }
-    }
-
-    /// Returns the strategy.
-    pub const fn strategy(&self) -> &S {
-        &self.strategy
-    }
-}
-
 impl<S: RetryStrategy> RetryStrategy for InClass<S> {
-    forward_strategy!(self => (self.strategy));
+    forward! {
+        self => (self.strategy):
+        acquire_initial_token(scope: Option<&str>) -> Result<RetryToken, InitialTokenRefused>;
+        refresh_retry_token(token: RetryToken, failure: &Failure, reports: Reports<'_>)
+            -> Result<RetryToken, RetryRefused>;
+        record_success(token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken>;
+    }
+
+    fn inside(&self) -> Option<&dyn RetryStrategy> {
+        Some(&self.strategy)
+    }
 
     fn admit(
         &self,
@@ -60,10 +57,6 @@ impl<S: RetryStrategy> RetryStrategy for InClass<S> {
         request: SendRequest<'_>,
     ) -> Result<SendPermit, NotAdmitted> {
         self.strategy.admit(turn, request.class(self.class))
-    }
-
-    fn set_default_name(&mut self, name: &str) {
-        self.strategy.set_default_name(name);
     }
 }
 
@@ -74,7 +67,7 @@ mod tests {
     use super::*;
     use core::time::Duration;
 
-    use crate::{Adaptive, Timestamp, law::PacedSettings};
+    use crate::{Adaptive, Clock, Timestamp, law::PacedSettings};
 
     #[derive(Debug)]
     struct Still;
@@ -90,7 +83,7 @@ mod tests {
         let fixed = PacedSettings::fixed(1, Duration::from_secs(1)).expect("in range");
         let builder = Adaptive::builder().paced(fixed);
         let strategy = Arc::new(builder.clock(Arc::new(Still)).build_checked());
-        let backfill = InClass::new(Arc::clone(&strategy), Class::Background);
+        let backfill = in_class(Arc::clone(&strategy), Class::Background);
         let (mut one, mut other) = (SendTurn::new(), SendTurn::new());
         let first = strategy.admit(&mut one, SendRequest::new());
         assert!(first.is_ok(), "it is full");

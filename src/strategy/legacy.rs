@@ -1,20 +1,19 @@
 //! Legacy mode: plain backoff and nothing else, as before there were quotas.
 
 use alloc::sync::Arc;
-use core::{fmt, time::Duration};
+use core::{fmt, num::NonZeroU32, time::Duration};
 
 use super::{
-    choices::{Choices, MAX_BACKOFF, choose},
+    choices::MAX_BACKOFF,
     engine::{out_of_time, permit},
     failure::Failure,
     refusal::{InitialTokenRefused, RetryRefused, StopReason},
     reports::Reports,
     retry_strategy::RetryStrategy,
-    settings::{MaybePolicy, SettingsError},
     token::{ForeignToken, RetryToken, StrategyId},
 };
 use crate::{
-    backoff::{BackoffStrategy, ExponentialBackoff, Jitter},
+    backoff::{BackoffStrategy, ExponentialBackoff},
     random::{Random, ThreadRandom},
 };
 
@@ -38,56 +37,45 @@ const BASE_DELAY: Duration = Duration::from_secs(1);
 /// # Examples
 ///
 /// ```
+/// use std::num::NonZeroU32;
 /// use paceline::{Legacy, RetryStrategy};
 ///
 /// let token = Legacy::new().acquire_initial_token(None).unwrap();
 /// assert_eq!(token.max_attempts(), Some(5));
-/// let ten = Legacy::builder().max_attempts(10).build()?;
-/// assert_eq!(ten.max_attempts(), 10);
-/// # Ok::<(), paceline::config::SettingsError>(())
+/// let one = Legacy::new().max_attempts(NonZeroU32::MIN).acquire_initial_token(None);
+/// assert_eq!(one.unwrap().max_attempts(), Some(1));
 /// ```
 pub struct Legacy {
     id: StrategyId,
     max_attempts: u32,
-    maybe_policy: MaybePolicy,
-    backoff: Arc<dyn BackoffStrategy>,
     random: Arc<dyn Random>,
 }
 
 impl Legacy {
+    const BACKOFF: ExponentialBackoff = ExponentialBackoff::new(BASE_DELAY, MAX_BACKOFF);
+
     /// Creates the strategy with five sends.
     #[must_use]
     pub fn new() -> Self {
-        Self::builder().build_checked()
+        Self {
+            id: StrategyId::new(),
+            max_attempts: MAX_ATTEMPTS,
+            random: Arc::new(ThreadRandom),
+        }
     }
 
-    /// Starts from five sends.
-    pub fn builder() -> LegacyBuilder {
-        LegacyBuilder(Choices::default())
-    }
-
-    /// Returns the most sends that an operation may make, the first one included.
+    /// Sends an operation at most `sends` times, the first time included.
     #[must_use]
-    pub const fn max_attempts(&self) -> u32 {
-        self.max_attempts
+    pub fn max_attempts(mut self, sends: NonZeroU32) -> Self {
+        self.max_attempts = sends.get();
+        self
     }
 
-    /// Returns how failures are handled that may or may not be safe to retry.
+    /// Draws jitter from `random` in place of the random numbers of the thread.
     #[must_use]
-    pub const fn maybe_policy(&self) -> MaybePolicy {
-        self.maybe_policy
-    }
-
-    /// Returns the rule for delays.
-    #[must_use]
-    pub fn backoff(&self) -> &dyn BackoffStrategy {
-        &*self.backoff
-    }
-}
-
-impl Default for Legacy {
-    fn default() -> Self {
-        Self::new()
+    pub fn random(mut self, random: Arc<dyn Random>) -> Self {
+        self.random = random;
+        self
     }
 }
 
@@ -95,8 +83,6 @@ impl fmt::Debug for Legacy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Legacy")
             .field("max_attempts", &self.max_attempts)
-            .field("maybe_policy", &self.maybe_policy)
-            .field("backoff", &self.backoff)
             .finish_non_exhaustive()
     }
 }
@@ -117,21 +103,19 @@ impl RetryStrategy for Legacy {
     ) -> Result<RetryToken, RetryRefused> {
         let token = self.id.check(token)?;
         let refused = RetryRefused::new;
-        permit(self.maybe_policy, &token, failure)?;
+        permit(&token, failure)?;
         let (attempt, max) = (token.attempt(), self.max_attempts);
         if attempt >= max {
             return Err(refused(StopReason::MaxAttempts { max }));
         }
         let random = self.random.next_u64();
-        let (rule, throttle) = (&self.backoff, failure.is_throttle());
-        let delay = rule.delay_after(attempt, throttle, random, token.backoff());
+        let delay = Self::BACKOFF.delay(attempt, failure.is_throttle(), random);
         if let Some(reason) = out_of_time(delay, token.time_left()) {
             return Err(refused(reason).with_backoff(delay));
         }
         Ok(token
             .with_attempt(attempt.saturating_add(1), Some(max))
-            .with_delay(delay)
-            .with_backoff(delay))
+            .with_delay(delay))
     }
 
     fn record_success(&self, token: RetryToken, _reports: Reports<'_>) -> Result<(), ForeignToken> {
@@ -145,90 +129,5 @@ impl RetryStrategy for Legacy {
     /// There is nothing to lose.
     fn is_idle(&self) -> bool {
         true
-    }
-}
-
-/// Builds a [`Legacy`] strategy.
-#[derive(Clone)]
-#[must_use = "a builder does nothing until it is built"]
-pub struct LegacyBuilder(Choices);
-
-impl LegacyBuilder {
-    choose! {
-        0:
-        /// Sends an operation at most `sends` times, the first time included. 0 is an error at `build`.
-        max_attempts(sends: u32);
-
-        /// Sets how failures are handled that may or may not be safe to retry.
-        maybe_policy(policy: MaybePolicy);
-
-        /// Uses `backoff` in place of an [`ExponentialBackoff`] of 1 s, capped at 20 s.
-        backoff(backoff: Arc<dyn BackoffStrategy>);
-
-        /// Replaces the kind of jitter of the built-in backoff, which is [`Jitter::Full`].
-        jitter(jitter: Jitter);
-
-        /// Lets no built-in backoff after throttling be shorter, though jitter would have it. Zero by
-        /// default, at most 20 s.
-        ///
-        /// [`ExponentialBackoff::with_throttling_floor`] says how the rest spreads.
-        ///
-        /// # Examples
-        ///
-        /// ```
-        /// use std::time::Duration;
-        /// use paceline::{Legacy, backoff::Jitter, config::SettingsError};
-        ///
-        /// let half = Duration::from_millis(500);
-        /// let strategy = Legacy::builder().jitter(Jitter::Equal).throttling_floor(half).build()?;
-        /// assert_eq!(strategy.backoff().delay(1, true, 0), half);
-        ///
-        /// let wrong = Legacy::builder().throttling_floor(60 * half).build();
-        /// assert_eq!(wrong.unwrap_err(), SettingsError::FloorAboveMaxBackoff);
-        /// # Ok::<(), SettingsError>(())
-        /// ```
-        throttling_floor(span: Duration);
-
-        /// Draws jitter from `random` in place of the random numbers of the thread.
-        random(random: Arc<dyn Random>);
-    }
-
-    /// As [`max_attempts`](Self::max_attempts), unless that was or will be called.
-    #[cfg(feature = "aws-config")]
-    pub(crate) fn max_attempts_unless_set(mut self, sends: u32) -> Self {
-        self.0.max_attempts.get_or_insert(sends);
-        self
-    }
-
-    /// Builds the strategy.
-    ///
-    /// # Errors
-    ///
-    /// Returns [`SettingsError`] if there is no send to make, the floor is above 20 s, or a backoff
-    /// of one's own comes with a jitter or a floor.
-    pub fn build(self) -> Result<Legacy, SettingsError> {
-        self.0.check()?;
-        Ok(self.build_checked())
-    }
-
-    /// Builds the strategy from choices that are known to be right.
-    pub(crate) fn build_checked(self) -> Legacy {
-        let choices = self.0;
-        let built_in = ExponentialBackoff::new(BASE_DELAY, MAX_BACKOFF)
-            .with_jitter(choices.jitter.unwrap_or_default())
-            .with_throttling_floor(choices.throttling_floor.unwrap_or_default());
-        Legacy {
-            id: StrategyId::new(),
-            max_attempts: choices.max_attempts.unwrap_or(MAX_ATTEMPTS),
-            maybe_policy: choices.maybe_policy,
-            backoff: choices.backoff.unwrap_or_else(|| Arc::new(built_in)),
-            random: choices.random.unwrap_or_else(|| Arc::new(ThreadRandom)),
-        }
-    }
-}
-
-impl fmt::Debug for LegacyBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.show("LegacyBuilder", f)
     }
 }

@@ -32,7 +32,7 @@ pub use charge::AttemptCharge;
 pub(crate) use choices::choose;
 pub(crate) use engine::{hint_too_long, out_of_time};
 pub use event::{Event, EventKind};
-pub use in_class::InClass;
+pub use in_class::in_class;
 pub use refusal::{InitialTokenRefused, NotAdmitted, RetryRefused};
 pub use reports::Reports;
 pub use request::SendRequest;

@@ -9,7 +9,7 @@ use crate::set::SetError;
 use crate::wait::{LOOK_AGAIN, Rest};
 
 /// Why an attempt may not be sent now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotAdmitted {
     /// Its turn has not come. The place in line is in the [`SendTurn`](super::SendTurn).
@@ -71,8 +71,9 @@ impl From<AcquireError> for NotAdmitted {
     }
 }
 
-impl From<Rest> for NotAdmitted {
-    fn from(rest: Rest) -> Self {
+impl NotAdmitted {
+    /// Describes a rest in line.
+    pub(super) const fn resting(rest: Rest) -> Self {
         Self::Wait {
             wait: rest.wait(),
             look_in: rest.span(),
@@ -96,7 +97,7 @@ impl Error for NotAdmitted {}
 /// A strategy gave no token for an operation that begins.
 ///
 /// The operation is sent once all the same, and not retried. Our own strategies never refuse.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Debug)]
 pub struct InitialTokenRefused;
 
 impl fmt::Display for InitialTokenRefused {
@@ -215,7 +216,7 @@ impl fmt::Display for RetryRefused {
 impl Error for RetryRefused {}
 
 /// Why an operation was not tried again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StopReason {
     /// It was sent as often as it may be. No quota was asked for.

@@ -22,7 +22,7 @@ use crate::set::Weights;
 /// let token = strategy.refresh_retry_token(token, &Failure::transient(), Reports::at(&now)).unwrap();
 /// strategy.record_success(token, Reports::new()).unwrap(); // at the time of its clock
 /// ```
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 #[must_use = "reports are for a strategy"]
 pub struct Reports<'a> {
     pub(crate) clock: Option<&'a dyn Clock>,

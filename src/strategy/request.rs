@@ -169,9 +169,3 @@ pub(crate) fn least(one: Option<Duration>, other: Option<Duration>) -> Option<Du
         (one, other) => one.or(other),
     }
 }
-
-impl Default for SendRequest<'_> {
-    fn default() -> Self {
-        Self::new()
-    }
-}

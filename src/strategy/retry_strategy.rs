@@ -1,7 +1,7 @@
 //! The interface of strategies.
 
-use alloc::{boxed::Box, sync::Arc};
-use core::fmt;
+use alloc::sync::Arc;
+use core::{fmt, ops::Deref};
 
 use super::{
     AttemptCharge, Event, ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused,
@@ -20,7 +20,8 @@ use crate::{Clock, Failure, RetryToken, SendPermit, Timestamp};
 /// [`refresh_retry_token`](Self::refresh_retry_token). [`Attempts`](crate::operation::Attempts)
 /// makes these calls for any implementation.
 ///
-/// References, `Box`es and `Arc`s of strategies are strategies.
+/// Whatever dereferences to a strategy is a strategy: references, `Box`es, `Arc`s. A strategy around
+/// another one names it as its [`inside`](Self::inside), and implements only what differs.
 ///
 /// # Examples
 ///
@@ -103,6 +104,12 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
     /// issued it.
     fn record_success(&self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken>;
 
+    /// Returns the strategy that this one is around. What is not implemented is asked of that
+    /// strategy. By default `None`.
+    fn inside(&self) -> Option<&dyn RetryStrategy> {
+        None
+    }
+
     /// Ends an operation that its caller has given up.
     ///
     /// An attempt under way, whose token has a [send permit](RetryToken::send_permit), counts as
@@ -118,9 +125,10 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
         token: RetryToken,
         reports: Reports<'_>,
     ) -> Result<(), ForeignToken> {
-        let _ = reports;
-        drop(token);
-        Ok(())
+        match self.inside() {
+            Some(inside) => inside.record_cancelled(token, reports),
+            None => Ok(()),
+        }
     }
 
     /// Takes in what the service declares about its limits, when the headers of a response come:
@@ -128,20 +136,21 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
     ///
     /// Limits that come with the outcome are taken from its `reports`, and need no call.
     fn observe(&self, token: &RetryToken, reports: Reports<'_>) {
-        let _ = (token, reports);
+        if let Some(inside) = self.inside() {
+            inside.observe(token, reports);
+        }
     }
 
     /// Returns what the attempt of `token` took of the send rates, to be settled with its true cost
     /// after its outcome was recorded. By default there is nothing to settle.
     fn charge(&self, token: &RetryToken) -> Option<AttemptCharge> {
-        let _ = token;
-        None
+        self.inside()?.charge(token)
     }
 
     /// Returns `true` if the strategy goes by what services declare about their limits. By default
     /// it does not, so that no headers need to be read for it.
     fn obeys_limits(&self) -> bool {
-        false
+        self.inside().is_some_and(RetryStrategy::obeys_limits)
     }
 
     /// Asks for leave to send an attempt. By default it is given at once.
@@ -158,20 +167,23 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
         turn: &mut SendTurn,
         request: SendRequest<'_>,
     ) -> Result<SendPermit, NotAdmitted> {
-        let _ = (turn, request);
-        Ok(SendPermit::sent_at(Timestamp::ZERO))
+        match self.inside() {
+            Some(inside) => inside.admit(turn, request),
+            None => Ok(SendPermit::sent_at(Timestamp::ZERO)),
+        }
     }
 
     /// Returns the clock that times the strategy's sends and the deadlines of its operations. By
     /// default the system's, [`MonotonicClock`](crate::MonotonicClock).
     fn clock(&self) -> &dyn Clock {
-        crate::clock::system()
+        self.inside()
+            .map_or(crate::clock::system(), RetryStrategy::clock)
     }
 
     /// Returns the strategy's identity, which its events have (`strategy=3`). By default
     /// `None`.
     fn id(&self) -> Option<StrategyId> {
-        None
+        self.inside()?.id()
     }
 
     /// Returns the name by which its events and metrics call the strategy, or the scope that
@@ -181,27 +193,22 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
     /// The name of a scope is its key, unless `ScopesBuilder` was given a function that names the
     /// scope's strategy.
     fn name(&self, token: Option<&RetryToken>) -> Option<Arc<str>> {
-        let _ = token;
-        None
-    }
-
-    /// Names a strategy that has no name. By default nothing is done.
-    ///
-    /// `Scopes` (feature `scopes`) calls it with the key of a new scope.
-    fn set_default_name(&mut self, name: &str) {
-        let _ = name;
+        self.inside()?.name(token)
     }
 
     /// Calls the strategy's [hook](crate::config::StrategyBuilder::on_event) with an event of one
     /// of its operations. By default there is none.
     fn notify(&self, event: &Event<'_>) {
-        let _ = event;
+        if let Some(inside) = self.inside() {
+            inside.notify(event);
+        }
     }
 
     /// Returns the state for diagnostics, and changes nothing. By default there is nothing to see,
     /// as with [`Legacy`](crate::Legacy), which keeps no state.
     fn snapshot(&self) -> StrategySnapshot {
-        StrategySnapshot::default()
+        self.inside()
+            .map_or_else(StrategySnapshot::default, RetryStrategy::snapshot)
     }
 
     /// Returns `true` if the strategy is as good as new, so that one built in its place would
@@ -212,7 +219,7 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
     /// from the quota, and in which the bucket of the send rate was full. `Scopes` (feature
     /// `scopes`) asks before it drops a state that is not in use. By default `false`: never dropped.
     fn is_idle(&self) -> bool {
-        false
+        self.inside().is_some_and(RetryStrategy::is_idle)
     }
 }
 
@@ -229,58 +236,27 @@ macro_rules! forward {
 }
 pub(crate) use forward;
 
-/// Forwards the methods of [`RetryStrategy`] but `admit` and `set_default_name` to another value.
-macro_rules! forward_strategy {
-    ($self:ident => $to:tt) => {
-        $crate::strategy::retry_strategy::forward! {
-            $self => $to:
-            acquire_initial_token(scope: Option<&str>) -> Result<RetryToken, InitialTokenRefused>;
-            refresh_retry_token(token: RetryToken, failure: &Failure, reports: Reports<'_>)
-                -> Result<RetryToken, RetryRefused>;
-            record_success(token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken>;
-            record_cancelled(token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken>;
-            observe(token: &RetryToken, reports: Reports<'_>);
-            charge(token: &RetryToken) -> Option<AttemptCharge>;
-            obeys_limits() -> bool;
-            clock() -> &dyn Clock;
-            id() -> Option<StrategyId>;
-            name(token: Option<&RetryToken>) -> Option<Arc<str>>;
-            notify(event: &Event<'_>);
-            snapshot() -> StrategySnapshot;
-            is_idle() -> bool;
-        }
-    };
-}
-pub(crate) use forward_strategy;
-
-/// Strategies behind a pointer are strategies.
-macro_rules! by_pointer {
-    ($($pointer:ty { $($by_value:item)? })+) => {$(
-        impl<S: RetryStrategy + ?Sized> RetryStrategy for $pointer {
-            forward_strategy!(self => (**self));
-            forward! {
-                self => (**self):
-                admit(turn: &mut SendTurn, request: SendRequest<'_>)
-                    -> Result<SendPermit, NotAdmitted>;
-            }
-            $($by_value)?
-        }
-    )+};
-}
-
-by_pointer! {
-    &S {}
-    Box<S> {
-        fn set_default_name(&mut self, name: &str) {
-            (**self).set_default_name(name);
-        }
-    }
-    Arc<S> {
-        fn set_default_name(&mut self, name: &str) {
-            // One that is shared belongs to no scope alone.
-            if let Some(strategy) = Self::get_mut(self) {
-                strategy.set_default_name(name);
-            }
-        }
+impl<P> RetryStrategy for P
+where
+    P: Deref<Target: RetryStrategy> + fmt::Debug + Send + Sync,
+{
+    forward! {
+        self => (**self):
+        acquire_initial_token(scope: Option<&str>) -> Result<RetryToken, InitialTokenRefused>;
+        refresh_retry_token(token: RetryToken, failure: &Failure, reports: Reports<'_>)
+            -> Result<RetryToken, RetryRefused>;
+        record_success(token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken>;
+        inside() -> Option<&dyn RetryStrategy>;
+        record_cancelled(token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken>;
+        observe(token: &RetryToken, reports: Reports<'_>);
+        charge(token: &RetryToken) -> Option<AttemptCharge>;
+        obeys_limits() -> bool;
+        admit(turn: &mut SendTurn, request: SendRequest<'_>) -> Result<SendPermit, NotAdmitted>;
+        clock() -> &dyn Clock;
+        id() -> Option<StrategyId>;
+        name(token: Option<&RetryToken>) -> Option<Arc<str>>;
+        notify(event: &Event<'_>);
+        snapshot() -> StrategySnapshot;
+        is_idle() -> bool;
     }
 }

@@ -18,7 +18,7 @@ use crate::{ControlLaw, backoff::BackoffStrategy, random::Random};
 /// Sources: "Retry behavior" in the AWS SDKs and Tools Reference Guide; botocore (only timeouts
 /// cost 10 in 2.0; smithy-rs takes it for every transient error); smithy-rs (the hint and the
 /// connection in 2.0).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum RetryGeneration {
@@ -43,29 +43,12 @@ impl RetryGeneration {
     }
 }
 
-/// How a failure is handled whose [`RetrySafety`] is [`Maybe`](RetrySafety::Maybe).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[non_exhaustive]
-pub enum MaybePolicy {
-    /// Retried if the fault is the server's.
-    #[default]
-    ServerFault,
-    /// Retried, as in the example of Smithy's guide.
-    Always,
-    /// Not retried, as in smithy-python.
-    Never,
-}
-
-impl MaybePolicy {
-    /// Returns `true` if `failure` may be retried.
-    pub(super) const fn permits(self, failure: &Failure) -> bool {
-        match (failure.retry_safety(), self) {
-            (RetrySafety::Yes, _) | (RetrySafety::Maybe, Self::Always) => true,
-            (RetrySafety::Maybe, Self::ServerFault) => matches!(failure.fault(), Fault::Server),
-            (RetrySafety::No, _) | (RetrySafety::Maybe, Self::Never) => false,
-        }
+/// Returns `true` if `failure` may be retried: [`RetrySafety::Maybe`] if the fault is the server's.
+pub(super) const fn permits(failure: &Failure) -> bool {
+    match failure.retry_safety() {
+        RetrySafety::Yes => true,
+        RetrySafety::Maybe => matches!(failure.fault(), Fault::Server),
+        RetrySafety::No => false,
     }
 }
 
@@ -100,7 +83,7 @@ impl MaybePolicy {
 ///
 /// The mode itself defaults to [`Standard`](crate::Standard). Sources: "Retry behavior" in the AWS
 /// SDKs and Tools Reference Guide; "Retrying Requests" in Smithy's client guide.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 #[non_exhaustive]
 pub struct Settings {
     /// The law of the send rate; `None` without one.
@@ -111,12 +94,8 @@ pub struct Settings {
     pub max_attempts: u32,
     /// The cap of the built-in backoff and of hints in generation 2.0.
     pub max_backoff: Duration,
-    /// How failures are handled that may or may not be safe to retry.
-    pub maybe_policy: MaybePolicy,
     /// Whether a refusal by the quota asks the caller to wait.
     pub long_polling: bool,
-    /// What a success without a retry puts into the quota.
-    pub success_credit: u32,
     /// The time that an operation has unless it says otherwise, or `None` without a limit.
     pub deadline: Option<Duration>,
     /// The rule for delays.
@@ -125,15 +104,13 @@ pub struct Settings {
 }
 
 /// Why a strategy could not be built.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SettingsError {
     /// `max_attempts` is 0. It counts sends, and the first one is always made.
     ZeroMaxAttempts,
     /// A backoff of the caller's own was given together with a base delay, which it would ignore.
     BackoffWithBaseDelay,
-    /// A backoff of the caller's own was given together with a jitter, which it would ignore.
-    BackoffWithJitter,
     /// A backoff of the caller's own was given together with a floor, which it would ignore.
     BackoffWithFloor,
     /// The floor of backoffs after throttling is above the longest backoff, which is 20 s unless
@@ -157,7 +134,6 @@ impl fmt::Display for SettingsError {
         f.write_str(match self {
             Self::ZeroMaxAttempts => "max_attempts must be at least 1: it counts the first send",
             Self::BackoffWithBaseDelay => "a base delay has no effect on a backoff of your own",
-            Self::BackoffWithJitter => "a jitter has no effect on a backoff of your own",
             Self::BackoffWithFloor => "a throttling floor has no effect on a backoff of your own",
             Self::FloorAboveMaxBackoff => "the throttling floor is above the longest backoff",
             Self::StallTimeoutWithoutBulk => "a stall timeout has no effect without bulk",

@@ -26,7 +26,7 @@ use crate::{ControlLaw, SendRateSnapshot};
 /// assert_eq!((seen.quota.available, seen.counts.refused_safety), (500, 1));
 /// assert!(seen.rate.is_none()); // Standard has no send rate
 /// ```
-#[derive(Clone, Copy, Default, PartialEq)]
+#[derive(Clone, Copy, PartialEq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct StrategySnapshot {

@@ -5,7 +5,6 @@ use core::{fmt, time::Duration};
 
 use super::{
     builder::StrategyBuilder,
-    costs::RetryCosts,
     engine::{Engine, Weighed, by_engine},
     event::{Event, EventKind},
     failure::Failure,
@@ -70,12 +69,6 @@ impl Standard {
     pub fn quota(&self) -> &RetryQuota {
         &self.engine.quota
     }
-
-    /// Returns what retries cost.
-    #[must_use]
-    pub fn costs(&self) -> RetryCosts {
-        self.engine.common.costs
-    }
 }
 
 impl fmt::Debug for Standard {
@@ -88,12 +81,6 @@ impl fmt::Debug for Standard {
             .field("max_attempts", &self.settings().max_attempts)
             .field("quota", &self.snapshot().quota.available)
             .finish_non_exhaustive()
-    }
-}
-
-impl Default for Standard {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -132,7 +119,7 @@ impl StrategyBuilder<Standard> {
 /// ```
 /// use paceline::{Standard, config::StrategyBuilder};
 ///
-/// let text = r#"{ "generation": "2.0", "max_attempts": 5, "costs": { "throttling": 1, "timeout": 10, "other": 5 } }"#;
+/// let text = r#"{ "generation": "2.0", "max_attempts": 5 }"#;
 /// let builder: StrategyBuilder<Standard> = serde_json::from_str(text)?;
 /// assert_eq!(builder.build()?.settings().max_attempts, 5);
 ///

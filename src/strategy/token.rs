@@ -24,16 +24,12 @@ pub(crate) const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 ///
 /// assert_ne!(StrategyId::new(), StrategyId::new());
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StrategyId(u64);
 
 impl StrategyId {
     /// Returns an identity that no other strategy of the process has.
     #[must_use]
-    #[expect(
-        clippy::new_without_default,
-        reason = "two defaults would not be equal"
-    )]
     pub fn new() -> Self {
         static IDS: Sequence = Sequence::starting_at(1);
         Self(IDS.next())
@@ -78,27 +74,23 @@ pub struct RetryToken {
     mark: Mark,
     terms: Terms,
     delay_ns: u64,
-    /// The backoff before the next send without the service's hint.
-    backoff_ns: u64,
     paid: Paid,
-    /// The rest of a piece: always zero.
-    rest: u64,
     /// What it belongs to, if that is not the strategy as a whole.
     #[cfg(feature = "scopes")]
     hold: Hold,
 }
 
-const _: () = assert!(size_of::<RetryToken>() == if cfg!(feature = "scopes") { 96 } else { 80 });
+const _: () = assert!(size_of::<RetryToken>() == if cfg!(feature = "scopes") { 80 } else { 64 });
 
-/// What tells a strategy from others, and what it keeps beside that for a success.
+/// What tells a strategy from others, and the most attempts.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct Mark {
     pub(super) issuer: StrategyId,
     /// Of a token: 0 if there is no limit.
     pub(super) max_attempts: u32,
-    /// Of a strategy: that of the settings, where a success need not go by a pointer.
-    pub(super) success_credit: u32,
+    /// The rest of a piece: always zero.
+    pub(super) rest: u32,
 }
 
 /// What a first token has of its strategy's settings.
@@ -181,7 +173,7 @@ impl RetryToken {
         let mark = Mark {
             issuer,
             max_attempts: 0,
-            success_credit: 0,
+            rest: 0,
         };
         Self::of(mark, Terms::UNLIMITED)
     }
@@ -194,9 +186,7 @@ impl RetryToken {
             mark,
             terms,
             delay_ns: 0,
-            backoff_ns: 0,
             paid: Paid::NOTHING,
-            rest: 0,
             #[cfg(feature = "scopes")]
             hold: Hold::NONE,
         }
@@ -288,12 +278,6 @@ impl RetryToken {
         self
     }
 
-    /// Remembers the backoff without a hint, from which the next one may step on.
-    pub(super) fn with_backoff(mut self, backoff: Duration) -> Self {
-        self.backoff_ns = nanos(backoff);
-        self
-    }
-
     /// Remembers what the next send's retry was paid with; an earlier permit is spent.
     pub(super) fn with_paid(mut self, permit: QuotaPermit) -> Self {
         self.paid = Paid::with(permit);
@@ -352,11 +336,6 @@ impl RetryToken {
     #[must_use]
     pub const fn max_retry_after(&self) -> Duration {
         of_seconds(self.terms.max_retry_after_secs)
-    }
-
-    /// Returns the backoff before the next send without a hint: zero before the first.
-    pub(super) const fn backoff(&self) -> Duration {
-        Duration::from_nanos(self.backoff_ns)
     }
 
     /// Remembers the permit of the send in progress, for the record of its outcome.

@@ -339,7 +339,7 @@ impl SendTurn {
             Err(rest) => {
                 rest.check(places.deadline())?;
                 *self.holds = Holds::InLine(places);
-                return Err(rest.into());
+                return Err(NotAdmitted::resting(rest));
             }
         };
         if let Some(set) = lines.set {
@@ -467,11 +467,5 @@ impl fmt::Debug for SendTurn {
         f.debug_struct("SendTurn")
             .field("in_line", &self.is_in_line())
             .finish_non_exhaustive()
-    }
-}
-
-impl Default for SendTurn {
-    fn default() -> Self {
-        Self::new()
     }
 }

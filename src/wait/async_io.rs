@@ -1,7 +1,6 @@
 //! Sleeping by async-io's timer, which serves any runtime: it has its own thread.
 
 use core::{
-    fmt,
     future::Future,
     pin::Pin,
     task::{Context, Poll},
@@ -25,7 +24,7 @@ use super::{Sleep, Timer};
 /// assert_eq!(permit.weight(), 1);
 /// # Ok::<(), paceline::AcquireError>(())
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct AsyncIoSleep;
 
@@ -38,30 +37,19 @@ impl AsyncIoSleep {
 }
 
 impl Sleep for AsyncIoSleep {
-    type Timer = AsyncIoTimer;
+    type Timer = async_io::Timer;
 
-    fn timer(&self) -> AsyncIoTimer {
-        AsyncIoTimer(async_io::Timer::never())
+    fn timer(&self) -> Self::Timer {
+        async_io::Timer::never()
     }
 }
 
-/// A timer of async-io's.
-pub struct AsyncIoTimer(async_io::Timer);
-
-impl Timer for AsyncIoTimer {
+impl Timer for async_io::Timer {
     fn arm(&mut self, span: Duration) {
-        self.0.set_after(span);
+        self.set_after(span);
     }
 
     fn poll_elapsed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        Pin::new(&mut self.0).poll(cx).map(drop)
-    }
-}
-
-impl fmt::Debug for AsyncIoTimer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AsyncIoTimer")
-            .field("armed", &self.0.will_fire())
-            .finish()
+        Pin::new(self).poll(cx).map(drop)
     }
 }

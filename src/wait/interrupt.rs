@@ -142,12 +142,6 @@ pub(crate) fn sleep(span: Duration, mut sleep: impl FnMut(Duration)) {
     }
 }
 
-impl Default for Interrupt {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl fmt::Debug for Interrupt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Interrupt").field(&self.is_set()).finish()

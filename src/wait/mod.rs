@@ -14,9 +14,7 @@ mod tokio;
 pub(crate) mod waiter;
 
 #[cfg(feature = "async-io")]
-pub use self::async_io::{AsyncIoSleep, AsyncIoTimer};
-#[cfg(feature = "tokio")]
-pub use self::tokio::TokioTimer;
+pub use self::async_io::AsyncIoSleep;
 pub(crate) use blocking::thread_waker;
 pub use future::Acquire;
 pub use interrupt::Interrupt;
@@ -26,5 +24,5 @@ pub use paceline_core::{AskedFor, Limit};
 pub(crate) use place::{LOOK_AGAIN, Waiting};
 pub use place::{PlaceInLine, Rest};
 pub(crate) use sleep::name_of;
-pub use sleep::{DefaultSleep, Sleep, SleepFn, Timer, TimerFn, sleep_fn};
+pub use sleep::{DefaultSleep, Sleep, Timer, sleep_fn};
 use waiter::Waiter;

@@ -82,10 +82,9 @@ impl<T: Timer + ?Sized> Timer for Box<T> {
     }
 }
 
-/// A way to sleep by a function whose future ends when a span is over: the timers of any runtime.
-/// From [`sleep_fn`].
+/// A way to sleep by a function whose future ends when a span is over.
 #[derive(Clone, Copy)]
-pub struct SleepFn<F>(F);
+struct SleepFn<F>(F);
 
 /// Lets tasks sleep by `sleep`, whose future ends when a span is over. Each rest allocates one
 /// future.
@@ -103,7 +102,7 @@ pub struct SleepFn<F>(F);
 /// # }
 /// # main() }
 /// ```
-pub const fn sleep_fn<F, T>(sleep: F) -> SleepFn<F>
+pub const fn sleep_fn<F, T>(sleep: F) -> impl Sleep + Clone + Send + Unpin
 where
     F: Fn(Duration) -> T + Clone + Send + Unpin,
     T: Future<Output = ()> + Send,
@@ -116,61 +115,38 @@ where
     F: Fn(Duration) -> T + Clone + Send + Unpin,
     T: Future<Output = ()> + Send,
 {
-    type Timer = TimerFn<F, T>;
+    type Timer = (F, Option<Pin<Box<T>>>);
 
     fn timer(&self) -> Self::Timer {
-        TimerFn {
-            sleep: self.0.clone(),
-            armed: None,
-        }
+        (self.0.clone(), None)
     }
 }
 
-impl<F> fmt::Debug for SleepFn<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SleepFn")
-    }
-}
-
-/// A timer of a [`SleepFn`].
-pub struct TimerFn<F, T> {
-    sleep: F,
-    /// `None` once it has fired: a future must not be polled after its end.
-    armed: Option<Pin<Box<T>>>,
-}
-
-impl<F, T> Timer for TimerFn<F, T>
+/// The function, and the future that it returned. `None` once that has fired: a future must not be
+/// polled after its end.
+impl<F, T> Timer for (F, Option<Pin<Box<T>>>)
 where
     F: Fn(Duration) -> T + Send + Unpin,
     T: Future<Output = ()> + Send,
 {
     fn arm(&mut self, span: Duration) {
-        self.armed = Some(Box::pin((self.sleep)(span)));
+        self.1 = Some(Box::pin((self.0)(span)));
     }
 
     fn poll_elapsed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(timer) = &mut self.armed else {
+        let Some(timer) = &mut self.1 else {
             return Poll::Ready(());
         };
         let elapsed = timer.as_mut().poll(cx);
         if elapsed.is_ready() {
-            self.armed = None;
+            self.1 = None;
         }
         elapsed
     }
 }
 
-impl<F, T> fmt::Debug for TimerFn<F, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let armed = self.armed.is_some();
-        f.debug_struct("TimerFn")
-            .field("armed", &armed)
-            .finish_non_exhaustive()
-    }
-}
-
 /// Threads park; tasks sleep by tokio's timer, with the feature `tokio`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct DefaultSleep;
 

@@ -192,7 +192,7 @@ fn declared() -> (SendRate, [SendPermit; 3]) {
 }
 
 fn left(rate: &SendRate) -> i64 {
-    let declared = rate.declared_limit(ms(3_000)).expect("it is declared");
+    let declared = rate.snapshot(ms(3_000)).declared.expect("it is declared");
     format!("{:.0}", declared.remaining).parse().expect("whole")
 }
 
@@ -283,9 +283,17 @@ fn a_new_window_owes_nothing_of_the_last_one() {
     settle(&rate, third, 5_000);
     let next = ms(70_000);
     let permit = rate.try_acquire(next);
-    let rolled = rate.declared_limit(next).expect("it is declared").remaining;
+    let rolled = rate
+        .snapshot(next)
+        .declared
+        .expect("it is declared")
+        .remaining;
     settle(&rate, first, 9_000);
-    let after = rate.declared_limit(next).expect("it is declared").remaining;
+    let after = rate
+        .snapshot(next)
+        .declared
+        .expect("it is declared")
+        .remaining;
     assert_eq!(rolled.to_bits(), after.to_bits(), "{permit:?}");
 }
 

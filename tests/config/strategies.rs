@@ -1,9 +1,8 @@
 //! From settings to strategies.
 
 use paceline::{
-    Legacy, Standard,
-    aws_config::{ConfigError, RetryConfig, RetryMode},
-    config::SettingsError,
+    Standard,
+    aws_config::{ConfigFault, RetryConfig, RetryMode},
 };
 
 use crate::fake::Fake;
@@ -75,22 +74,6 @@ fn builder_keeps_what_it_was_told() {
     );
 }
 
-#[test]
-fn builder_of_legacy_mode_keeps_what_it_was_told() {
-    let config = Fake::new().with("AWS_MAX_ATTEMPTS", "8").load().unwrap();
-    let sends = |strategy: Legacy| strategy.max_attempts();
-    let builder = Legacy::builder;
-    assert_eq!(sends(builder().config(&config).build().unwrap()), 8);
-    let before = builder().max_attempts(2).config(&config);
-    assert_eq!(sends(before.build().unwrap()), 2);
-    let after = builder().config(&config).max_attempts(2);
-    assert_eq!(sends(after.build().unwrap()), 2);
-    let nothing = builder().config(&RetryConfig::default());
-    assert_eq!(sends(nothing.build().unwrap()), 5);
-    let wrong = builder().max_attempts(0).config(&config).build();
-    assert_eq!(wrong.unwrap_err(), SettingsError::ZeroMaxAttempts);
-}
-
 /// Of the process's own environment nothing is known here but that no profile has this name.
 #[test]
 fn profile_that_is_nowhere_is_an_error() {
@@ -99,7 +82,7 @@ fn profile_that_is_nowhere_is_an_error() {
     if known.iter().any(Option::is_none) {
         let error = answer.unwrap_err();
         assert!(
-            matches!(&error, ConfigError::NoProfile { profile, .. } if profile == "no profile has spaces")
+            matches!(error.fault(), ConfigFault::NoProfile { profile, .. } if profile == "no profile has spaces")
         );
     }
 }

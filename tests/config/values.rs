@@ -1,6 +1,6 @@
 //! What each text means, in a variable and in a file. One table, as the SDKs disagree on its rows.
 
-use paceline::aws_config::{ConfigError, RetryMode, SettingFault, SettingOrigin};
+use paceline::aws_config::{ConfigError, ConfigFault, RetryMode, SettingFault, SettingOrigin};
 
 use crate::fake::{CONFIG, Fake, sends};
 
@@ -34,8 +34,8 @@ fn count(text: &str, want: Result<Option<u32>, SettingFault>) {
 
 #[track_caller]
 fn fault(error: &ConfigError, text: &str) -> SettingFault {
-    match error {
-        ConfigError::Setting {
+    match error.fault() {
+        ConfigFault::Setting {
             origin,
             value,
             fault,

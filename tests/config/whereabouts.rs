@@ -2,7 +2,7 @@
 
 use core::error::Error;
 
-use paceline::aws_config::{ConfigError, RetryConfig};
+use paceline::aws_config::{ConfigFault, RetryConfig};
 
 use crate::fake::{CONFIG, CREDENTIALS, Fake, sends};
 
@@ -179,7 +179,7 @@ fn missing_file_that_the_program_named_is_an_error() {
         RetryConfig::loader().credentials_file("/gone"),
     ] {
         let error = Fake::new().load_with(&loader).unwrap_err();
-        assert!(matches!(&error, ConfigError::Unreadable { .. }));
+        assert!(matches!(error.fault(), ConfigFault::Unreadable { .. }));
         assert!(error.to_string().starts_with("/gone: "));
         assert!(error.source().is_none(), "the message has it");
     }

@@ -51,7 +51,7 @@ fn granted(rate: &SendRate, from: u64, to: u64) -> usize {
 }
 
 fn left(rate: &SendRate, nanos: u64) -> f64 {
-    let declared = rate.declared_limit(at(nanos));
+    let declared = rate.snapshot(at(nanos)).declared;
     declared.expect("a limit is declared").remaining
 }
 
@@ -285,13 +285,13 @@ fn a_refill_is_told_from_a_window() {
             permit = rate.try_acquire(at(now)).unwrap_or(permit);
         }
     }
-    let refills = |rate: &SendRate| rate.declared_limit(at(20 * SECOND)).unwrap().refills;
+    let refills = |rate: &SendRate| rate.snapshot(at(20 * SECOND)).declared.unwrap().refills;
     assert_eq!(
         (refills(&refill), refills(&window)),
         (Some(true), None),
         "one whose reset stays is paced as a window"
     );
-    let window = refill.declared_limit(at(20 * SECOND)).unwrap().window;
+    let window = refill.snapshot(at(20 * SECOND)).declared.unwrap().window;
     assert_eq!(window, seconds(60));
 }
 
@@ -311,7 +311,7 @@ fn a_refill_at_rest_is_found_out() {
                 .reset(Reset::In(seconds(38)));
             hear(&rate, now, permit, report);
         }
-        let declared = rate.declared_limit(at(20 * SECOND));
+        let declared = rate.snapshot(at(20 * SECOND)).declared;
         let declared = declared.expect("a limit is declared");
         assert_eq!(declared.refills, Some(true), "{declared:?}");
         assert_eq!(declared.window, seconds(60));
@@ -328,7 +328,7 @@ fn a_throttle_in_spite_of_the_reports_gives_the_paced_law_a_say() {
     hear(&rate, now, second, minute(499, 58));
     let recorded = rate.record(at(now), second, Outcome::Throttled);
     assert_eq!(recorded, Recorded::Contradicted);
-    assert!(rate.declared_limit(at(now)).unwrap().contradicted);
+    assert!(rate.snapshot(at(now)).declared.unwrap().contradicted);
     let pace = rate.snapshot(at(now)).fill_rate;
     assert!(pace < 5.0, "{pace}/s");
     // It explains itself if nothing is left.
@@ -409,7 +409,7 @@ fn wrong_reports_change_nothing_and_are_counted() {
         LimitReport::new(3).limit(5).window(Duration::ZERO),
     ] {
         assert_eq!(hear(&rate, 1, first, wrong), Observed::Nothing, "{wrong:?}");
-        assert_eq!(rate.declared_limit(at(1)), None);
+        assert_eq!(rate.snapshot(at(1)).declared, None);
     }
     assert_eq!(rate.ignored_reports(), 6);
 }
@@ -459,7 +459,8 @@ fn of_several_limits_the_tightest_holds() {
     // Until the second report one goes in ten seconds.
     assert!((0.09..0.11).contains(&pace), "{pace}/s");
     assert_eq!(
-        rate.declared_limit(at(20 * SECOND))
+        rate.snapshot(at(20 * SECOND))
+            .declared
             .unwrap()
             .policy
             .as_str(),
@@ -475,7 +476,7 @@ fn a_changed_limit_is_told() {
     let second = rate.try_acquire(at(SECOND)).expect("its turn");
     let halved = minute(299, 59).limit(300);
     assert_eq!(hear(&rate, 2 * SECOND, second, halved), Observed::Changed);
-    assert_eq!(rate.declared_limit(at(2 * SECOND)).unwrap().limit, 300);
+    assert_eq!(rate.snapshot(at(2 * SECOND)).declared.unwrap().limit, 300);
 }
 
 #[test]
@@ -544,7 +545,7 @@ fn what_was_declared_can_be_forgotten() {
     hear(&rate, SECOND / 5, first, minute(0, 60));
     assert!(rate.try_acquire(at(SECOND)).is_err());
     rate.forget_throttles(at(SECOND));
-    assert_eq!(rate.declared_limit(at(SECOND)), None);
+    assert_eq!(rate.snapshot(at(SECOND)).declared, None);
 }
 
 /// Rules 2 to 4 in floating point: what is left, and the rate.

@@ -70,11 +70,11 @@ fn failures_say_what_failed() {
         (Failure::transient(), "transient server error"),
         (Failure::not_retryable(), "error; not retryable"),
         (
-            Failure::from_fault(Fault::Client),
+            Failure::not_retryable().with_fault(Fault::Client),
             "client error; not retryable",
         ),
         (
-            Failure::from_fault(Fault::Server),
+            Failure::transient().with_retry_safety(RetrySafety::Maybe),
             "server error; maybe retryable",
         ),
         (

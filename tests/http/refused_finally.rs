@@ -24,7 +24,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: u64 = 60;
 
 fn paced() -> StrategyBuilder<Adaptive> {
-    Adaptive::builder().paced(PacedSettings::default())
+    Adaptive::builder().paced(PacedSettings::new())
 }
 
 fn declared() -> StrategyBuilder<Adaptive> {

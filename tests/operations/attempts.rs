@@ -728,10 +728,10 @@ fn a_thread_in_line_looks_at_the_clock_a_few_times() {
 #[test]
 fn a_thread_sleeps_before_a_long_poll_fails() {
     let builder = Standard::builder().quota_capacity(0).long_polling(true);
-    let builder = builder.throttling_base_delay(ms(20)).random(Fixed::whole());
+    let builder = builder.base_delay(ms(20)).random(Fixed::whole());
     let strategy = builder.build().unwrap();
     let began = Instant::now();
-    let ended = Operation::new(&strategy).run(|_| Err::<(), _>(THROTTLING));
+    let ended = Operation::new(&strategy).run(|_| Err::<(), _>(Failure::transient()));
     assert_eq!(ended.unwrap_err().stop().delay(), ms(20));
     assert!(began.elapsed() >= ms(20));
 }

@@ -60,7 +60,7 @@ async fn cut_off_attempts_leave_no_error() {
         })
         .await
         .unwrap_err();
-    assert!(stopped.is_cut_off());
+    assert!(stopped.error().is_none());
     assert_eq!(stopped.why(), StopReason::MaxAttempts { max: 2 });
     assert_eq!(stopped.error(), None, "the first attempt's would mislead");
 }
@@ -78,7 +78,7 @@ async fn deadline_cuts_an_attempt_off_and_ends_the_operation() {
         .unwrap_err();
     // 40, sleep 50, 30 of 40.
     assert_eq!(clock.now().saturating_since(Timestamp::ZERO), ms(120));
-    assert_eq!((stopped.attempts(), stopped.is_cut_off()), (2, true));
+    assert_eq!((stopped.attempts(), stopped.error().is_none()), (2, true));
     let (wait, left) = (ms(100), Duration::ZERO);
     assert_eq!(stopped.why(), StopReason::OutOfTime { wait, left });
     assert_eq!(strategy.quota().available(), 500 - 14);

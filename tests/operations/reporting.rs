@@ -15,12 +15,23 @@ const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// A service that allows 600 requests a minute, and says so in each response.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Service {
     used: u64,
     resets: Timestamp,
     throttled: u64,
     asked_at: Vec<Timestamp>,
+}
+
+impl Service {
+    const fn new() -> Self {
+        Self {
+            used: 0,
+            resets: Timestamp::ZERO,
+            throttled: 0,
+            asked_at: Vec::new(),
+        }
+    }
 }
 
 impl Service {
@@ -65,7 +76,7 @@ fn declared(clock: Arc<dyn Clock>) -> Adaptive {
 fn a_thread_is_paced_by_what_its_attempts_report() {
     let clock = Arc::new(Hands::default());
     let strategy = declared(clock.clone());
-    let service = RefCell::new(Service::default());
+    let service = RefCell::new(Service::new());
     for _ in 0..700 {
         let operation = strategy.operation().sleep_by(|span| clock.sleep(span));
         let done = operation.reporting().run(|_| {
@@ -180,7 +191,7 @@ mod in_tasks {
     async fn a_task_is_paced_by_what_its_attempts_report() {
         let clock = TokioClock::new();
         let strategy = declared(Arc::new(clock));
-        let service = Mutex::new(Service::default());
+        let service = Mutex::new(Service::new());
         for _ in 0..700 {
             let operation = strategy
                 .operation()

@@ -13,7 +13,7 @@ use paceline::{
     config::StrategyBuilder,
     operation::{StopReason, Waiter},
     strategy::Reports,
-    wait::{DefaultSleep, Sleep, Timer},
+    wait::DefaultSleep,
 };
 use tokio::time::{Instant, advance};
 
@@ -156,7 +156,7 @@ fn operations_can_be_spawned() {
 async fn a_waiter_is_polled_through_a_backoff_and_a_span() {
     let strategy = standard().build().unwrap();
     let start = Instant::now();
-    let mut waiter = Waiter::new(DefaultSleep::default());
+    let mut waiter = Waiter::new(DefaultSleep::new());
     let mut attempts = strategy.operation().start();
     waiter.next(&mut attempts, strategy.clock()).await.unwrap();
     let failed = attempts.failed(&Failure::transient(), Reports::new());
@@ -166,14 +166,4 @@ async fn a_waiter_is_polled_through_a_backoff_and_a_span() {
     waiter.arm(ms(70));
     poll_fn(|cx| waiter.poll_elapsed(cx)).await;
     assert_eq!(start.elapsed(), ms(120));
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_timer_shows_whether_it_is_armed() {
-    let mut timer = DefaultSleep::default().timer();
-    assert_eq!(format!("{timer:?}"), "TokioTimer { armed: false }");
-    timer.arm(ms(5));
-    assert_eq!(format!("{timer:?}"), "TokioTimer { armed: true }");
-    poll_fn(|cx| timer.poll_elapsed(cx)).await;
-    assert_eq!(format!("{timer:?}"), "TokioTimer { armed: false }");
 }

@@ -15,8 +15,8 @@ use std::sync::Mutex;
 
 use crate::support::{Fixed, http, ms};
 use paceline::{
-    Adaptive, Failure, Legacy, Operation, RetryInfo, RetrySafety, RetryStrategy, RetryStrategyExt,
-    RetryToken, SendPermit, Standard, Timestamp,
+    Adaptive, Failure, Legacy, Operation, RetryInfo, RetryStrategy, RetryStrategyExt, RetryToken,
+    SendPermit, Standard, Timestamp,
     config::StrategyBuilder,
     operation::{Attempt, Next, RunError, StopReason},
     strategy::{
@@ -38,11 +38,8 @@ impl fmt::Display for Numbered {
 impl Error for Numbered {}
 
 impl RetryInfo for Numbered {
-    fn retry_safety(&self) -> RetrySafety {
-        self.1.retry_safety()
-    }
-    fn is_throttle(&self) -> bool {
-        self.1.is_throttle()
+    fn failure(&self) -> Failure {
+        self.1
     }
 }
 

@@ -10,12 +10,14 @@ use std::io;
 use paceline::{
     AcquireError, Adaptive, Failure, Fault, Operation, RetryAfter, RetryStrategy, SendRate,
     SendSet, Standard, Timestamp, WeightError,
-    aws_config::{ConfigError, ProfileFile, ProfileFileKind, SettingFault, SettingOrigin},
+    aws_config::{
+        ConfigError, ConfigFault, ProfileFile, ProfileFileKind, SettingFault, SettingOrigin,
+    },
     config::{SettingsError, StrategyBuilder},
     law::PacedSettings,
     operation::{NotSending, StopReason},
     scope::ScopeRefused,
-    set::{Binding, SetError},
+    set::SetError,
     strategy::{ForeignToken, InitialTokenRefused, NotAdmitted, RetryRefused},
 };
 
@@ -43,16 +45,12 @@ fn messages_are_whole_and_have_no_second_source() {
     };
     let zero = SettingsError::ZeroMaxAttempts;
     let gone = io::Error::other("no such disk");
-    let unreadable = ConfigError::Unreadable {
+    let unreadable = ConfigError::from(ConfigFault::Unreadable {
         file: "config".into(),
         error: gone,
-    };
+    });
     let origin = SettingOrigin::Variable("AWS_RETRY_MODE");
     let (value, fault) = ("fast".to_owned(), SettingFault::UnknownMode);
-    let binding = Binding {
-        limit: 1,
-        wait: SECOND,
-    };
     let rates = SendSet::of(Vec::<&SendRate>::new()).unwrap_err();
     let max = StopReason::MaxAttempts { max: 3 };
     let asked = "the request asks for 8 tokens, and the bucket holds 2 at most";
@@ -74,7 +72,10 @@ fn messages_are_whole_and_have_no_second_source() {
         ),
         (
             "limit 1: not in time: the send rate asks for a wait of 1s",
-            Box::new(SetError::from(binding)),
+            Box::new(SetError::Limit {
+                limit: 1,
+                error: AcquireError::NotInTime { wait: SECOND },
+            }),
         ),
         ("0 rates: a set has one to 8", Box::new(rates)),
         (
@@ -106,15 +107,15 @@ fn messages_are_whole_and_have_no_second_source() {
         ("config: no such disk", Box::new(unreadable)),
         (
             "config:1: a property outside of a section",
-            Box::new(ConfigError::from(profile_error())),
+            Box::new(ConfigError::from(ConfigFault::File(profile_error()))),
         ),
         (
             "AWS_RETRY_MODE: \"fast\": not one of standard, adaptive, legacy",
-            Box::new(ConfigError::Setting {
+            Box::new(ConfigError::from(ConfigFault::Setting {
                 origin,
                 value,
                 fault,
-            }),
+            })),
         ),
     ];
     for (message, error) in errors {

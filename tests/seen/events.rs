@@ -99,7 +99,7 @@ fn each_retry_and_the_end_are_traced() {
         traced(&strategy, &[FAILS, FAILS]),
         [retry, refused, gave_up]
     );
-    let legacy = Legacy::builder().max_attempts(1).build().unwrap();
+    let legacy = Legacy::new().max_attempts(core::num::NonZeroU32::MIN);
     let gave_up = gave_up.replace("; name \"orders\"", "").replace('2', "1");
     assert_eq!(traced(&legacy, &[FAILS]), [gave_up]);
 }

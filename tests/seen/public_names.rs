@@ -46,7 +46,6 @@ fn names_that_were_replaced_are_gone() {
         ("HttpAnswer", "HttpResponseParts"),
         ("HttpResponses", "HttpClassifier"),
         ("IoErrors", "IoErrorClassifier"),
-        ("SkewedClock", "ClockSkewClassifier"),
         ("SendGate", "gated"),
         ("paced_with_open_places", "PacedSettingsBuilder"),
         ("Answer", "Outcome"),

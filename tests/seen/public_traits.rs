@@ -3,47 +3,38 @@
 
 use core::error::Error;
 use core::fmt::Debug;
-use core::hash::Hash;
 
 use paceline::{
     AcquireError, Adaptive, ControlLaw, Execution, Failure, Fault, Idempotency, Legacy,
     MonotonicClock, Outcome, QuotaPermit, Reservation, RetryAfter, RetryQuota, RetrySafety,
     RetryToken, Scopes, SendLimiter, SendPermit, SendRate, Standard, Timestamp, WeightError,
-    aws_config::{
-        ConfigError, ProcessEnvironment, ProfileFileError, ProfileFileFault, ProfileFileKind,
-        RetryConfig, RetryMode, SettingFault,
-    },
-    backoff::{ExponentialBackoff, Jitter, SeededRandom},
-    classify::{
-        ClockSkew, ClockSkewClassifier, HttpClassifier, IoErrorClassifier, ServiceUnavailable,
-    },
-    config::{
-        LegacyBuilder, MaybePolicy, RetryCosts, RetryGeneration, Settings, SettingsError,
-        StrategyBuilder,
-    },
+    aws_config::{ConfigError, RetryConfig, RetryMode},
+    backoff::{ExponentialBackoff, SeededRandom},
+    classify::{HttpClassifier, IoErrorClassifier, ServiceUnavailable},
+    config::{RetryGeneration, Settings, SettingsError, StrategyBuilder},
     law::{PacedSettings, PacedSettingsError},
     operation::{Attempt, RunError, StopReason},
     scope::{Scope, ScopeRefused},
     strategy::{ForeignToken, InitialTokenRefused, RetryRefused, SendTurn, StrategyId},
-    wait::{Acquire, DefaultSleep, PlaceInLine, TokioTimer},
+    wait::{Acquire, DefaultSleep, PlaceInLine},
 };
 
 const fn error<T: Error + Send + Sync + Unpin + 'static>() {}
 const fn shared<T: Debug + Send + Sync + Unpin>() {}
 const fn moved<T: Debug + Send + Unpin>() {}
-const fn value<T: Copy + Debug + Eq + Hash + Send + Sync + Unpin + 'static>() {}
+const fn value<T: Copy + Debug + Send + Sync + Unpin + 'static>() {}
 
 macro_rules! each {
     ($check:ident: $($type:ty),* $(,)?) => { const _: () = { $($check::<$type>();)* }; };
 }
 
-each!(error: AcquireError, ConfigError, ForeignToken, InitialTokenRefused, PacedSettingsError, ProfileFileError,
+each!(error: AcquireError, ConfigError, ForeignToken, InitialTokenRefused, PacedSettingsError, 
     RetryRefused, RunError<std::io::Error>, ScopeRefused, SettingsError, WeightError);
-each!(shared: Adaptive, Legacy, LegacyBuilder, MonotonicClock, QuotaPermit, Reservation<'_>, RetryConfig,
+each!(shared: Adaptive, Legacy, MonotonicClock, QuotaPermit, Reservation<'_>, RetryConfig,
     RetryQuota, RetryToken, Scope<Adaptive>, Scopes<Adaptive>, SeededRandom, SendLimiter, SendRate, SendTurn, Settings, Standard, StrategyBuilder<Adaptive>);
-each!(moved: Acquire<&SendRate, MonotonicClock, DefaultSleep>, PlaceInLine<&SendRate, MonotonicClock>, TokioTimer);
+each!(moved: Acquire<&SendRate, MonotonicClock, DefaultSleep>, PlaceInLine<&SendRate, MonotonicClock>);
 each!(value: AcquireError, Attempt, HttpClassifier, ControlLaw, DefaultSleep, Execution, ExponentialBackoff,
-    Failure, Fault, Idempotency, InitialTokenRefused, IoErrorClassifier, Jitter, MaybePolicy, Outcome, PacedSettings,
-    PacedSettingsError, ProcessEnvironment, ProfileFileFault, ProfileFileKind, RetryAfter, RetryCosts,
-    RetryGeneration, RetryMode, RetrySafety, ScopeRefused, SendPermit, ServiceUnavailable, SettingFault, SettingsError, ClockSkew,
-    ClockSkewClassifier, StopReason, StrategyId, Timestamp, WeightError);
+    Failure, Fault, Idempotency, IoErrorClassifier, Outcome, PacedSettings,
+    PacedSettingsError, RetryAfter, 
+    RetryGeneration, RetryMode, RetrySafety, ScopeRefused, SendPermit, ServiceUnavailable, SettingsError, 
+    StopReason, StrategyId, Timestamp, WeightError);

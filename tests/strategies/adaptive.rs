@@ -352,8 +352,8 @@ fn a_turn_that_has_moved_beyond_the_longest_wait_is_refused_in_line() {
 struct SlowDown;
 
 impl RetryInfo for SlowDown {
-    fn is_throttle(&self) -> bool {
-        true
+    fn failure(&self) -> Failure {
+        Failure::throttling()
     }
 }
 

@@ -13,8 +13,8 @@ use paceline::{
     operation::{Next, StopReason},
     set::Weights,
     strategy::{
-        AttemptCharge, Event, EventKind, ForeignToken, InitialTokenRefused, NotAdmitted, Reports,
-        RetryRefused, SendRequest, SendTurn,
+        EventKind, ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused,
+        SendRequest, SendTurn,
     },
 };
 
@@ -79,12 +79,8 @@ impl<S: RetryStrategy> RetryStrategy for Gated<S> {
         self.inside.record_success(token, reports)
     }
 
-    fn charge(&self, token: &RetryToken) -> Option<AttemptCharge> {
-        self.inside.charge(token)
-    }
-
-    fn notify(&self, event: &Event<'_>) {
-        self.inside.notify(event);
+    fn inside(&self) -> Option<&dyn RetryStrategy> {
+        Some(&self.inside)
     }
 
     fn admit(

@@ -2,11 +2,12 @@
 
 use core::time::Duration;
 
-use crate::support::ms;
+use crate::support::{Fixed, ms};
 use paceline::{
-    Adaptive, Legacy, Standard,
+    Adaptive, Failure, Legacy, RetryStrategy, Standard,
     backoff::{BackoffStrategy, ExponentialBackoff},
     config::RetryGeneration,
+    strategy::Reports,
 };
 
 /// The jitter b = 1.
@@ -126,8 +127,14 @@ fn spans_beyond_584_years_count_as_that() {
 /// cap of 20 s that Java has.
 #[test]
 fn legacy_is_plain() {
-    let strategy = Legacy::new();
-    for throttle in [false, true] {
-        assert_series(strategy.backoff(), throttle, WHOLE, &SECONDS);
+    let strategy = Legacy::new().random(Fixed::whole());
+    for failure in [Failure::throttling(), Failure::transient()] {
+        let mut token = strategy.acquire_initial_token(None).unwrap();
+        for seconds in [1, 2, 4, 8] {
+            token = strategy
+                .refresh_retry_token(token, &failure, Reports::new())
+                .unwrap();
+            assert_eq!(token.delay(), Duration::from_secs(seconds));
+        }
     }
 }

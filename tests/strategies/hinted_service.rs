@@ -43,7 +43,7 @@ impl Service {
 async fn failures(seed: u64, rate: u64, burst: u64) -> u32 {
     let clock = TokioClock::new();
     let strategy = Adaptive::builder()
-        .paced(PacedSettings::default())
+        .paced(PacedSettings::new())
         .clock(Arc::new(clock))
         .random(Arc::new(SeededRandom::new(seed)));
     let strategy = Arc::new(strategy.build().unwrap());

@@ -3,10 +3,9 @@
 
 use crate::support::{Arc, Fixed, OK, Response, Then, http, ms, step, throttling};
 use paceline::{
-    Adaptive, Failure, Fault, Legacy, RetryAfter, RetryInfo, RetryQuota, RetrySafety,
-    RetryStrategy, Standard,
+    Adaptive, Failure, Fault, Legacy, RetryAfter, RetryQuota, RetrySafety, RetryStrategy, Standard,
     backoff::ExponentialBackoff,
-    config::{MaybePolicy, RetryGeneration, SettingsError, StrategyBuilder},
+    config::{RetryGeneration, SettingsError, StrategyBuilder},
     operation::StopReason,
     strategy::Reports,
 };
@@ -31,11 +30,7 @@ fn wrong_settings_are_typed_errors() {
 
     assert_eq!(error(standard().max_attempts(0)), ZeroMaxAttempts);
     assert_eq!(
-        error(standard().backoff(backoff.clone()).base_delay(ms(1))),
-        BackoffWithBaseDelay
-    );
-    assert_eq!(
-        error(standard().throttling_base_delay(ms(1)).backoff(backoff)),
+        error(standard().backoff(backoff).base_delay(ms(1))),
         BackoffWithBaseDelay
     );
     assert_eq!(
@@ -47,8 +42,6 @@ fn wrong_settings_are_typed_errors() {
         .max_attempts(0)
         .build();
     assert_eq!(adaptive.unwrap_err(), ZeroMaxAttempts);
-    let legacy = Legacy::builder().max_attempts(0).build();
-    assert_eq!(legacy.unwrap_err(), ZeroMaxAttempts);
     assert_eq!(
         ZeroMaxAttempts.to_string(),
         "max_attempts must be at least 1: it counts the first send"
@@ -149,72 +142,42 @@ fn refusal_names_its_numbers_and_the_backoff_it_would_have_used() {
     assert_eq!((refused.backoff(), refused.delay()), (ms(50), ms(0)));
 }
 
-/// An error that implements as little as it can.
-struct Sparse(Fault);
-
-impl RetryInfo for Sparse {
-    fn fault(&self) -> Fault {
-        self.0
-    }
-}
-
 #[test]
-fn maybe_is_decided_by_the_policy() {
-    use MaybePolicy::{Always, Never, ServerFault};
-    for (policy, fault, retried) in [
-        (ServerFault, Fault::Server, true),
-        (ServerFault, Fault::Other, false),
-        (Always, Fault::Server, true),
-        (Always, Fault::Other, true),
-        (Never, Fault::Server, false),
-        (Never, Fault::Other, false),
-        (Always, Fault::Client, false), // not a maybe
+fn maybe_is_decided_by_the_fault() {
+    for (fault, retried) in [
+        (Fault::Server, true),
+        (Fault::Other, false),
+        (Fault::Client, false), // not a maybe
     ] {
-        let failure = Failure::of(&Sparse(fault));
-        assert_eq!(failure, Failure::from_fault(fault));
+        let failure = Failure::from_fault(fault);
         let expected = if retried {
             Then::Retry(ms(50))
         } else {
             Then::FailRequest
         };
-        let standard = build(Standard::builder().maybe_policy(policy));
-        assert_eq!(answer(&standard, failure), expected, "{policy:?} {fault:?}");
-        let legacy = Legacy::builder().maybe_policy(policy).build().unwrap();
-        let refused = answer(&legacy, failure) == Then::FailRequest;
-        assert_eq!(!refused, retried, "legacy: {policy:?} {fault:?}");
+        let standard = build(Standard::builder());
+        assert_eq!(answer(&standard, failure), expected, "{fault:?}");
+        let refused = answer(&Legacy::new(), failure) == Then::FailRequest;
+        assert_eq!(!refused, retried, "legacy: {fault:?}");
     }
 }
 
 #[test]
-fn yes_and_no_outrank_policy_and_fault() {
-    for policy in [MaybePolicy::Never, MaybePolicy::Always] {
-        let strategy = build(Standard::builder().maybe_policy(policy));
-        let yes = Failure::from_fault(Fault::Client).with_retry_safety(RetrySafety::Yes);
-        let no = Failure::transient().with_retry_safety(RetrySafety::No);
-        let throttled_but_no = Failure::throttling().with_retry_safety(RetrySafety::No);
-        assert_eq!(answer(&strategy, yes), Then::Retry(ms(50)));
-        assert_eq!(answer(&strategy, no), Then::FailRequest);
-        assert_eq!(answer(&strategy, throttled_but_no), Then::FailRequest);
-    }
-}
-
-/// An error that says no more than that it is a throttling error of the client's fault.
-struct TooMany;
-
-impl RetryInfo for TooMany {
-    fn is_throttle(&self) -> bool {
-        true
-    }
-    fn fault(&self) -> Fault {
-        Fault::Client
-    }
+fn yes_and_no_outrank_the_fault() {
+    let strategy = build(Standard::builder());
+    let yes = Failure::from_fault(Fault::Client).with_retry_safety(RetrySafety::Yes);
+    let no = Failure::transient().with_retry_safety(RetrySafety::No);
+    let throttled_but_no = Failure::throttling().with_retry_safety(RetrySafety::No);
+    assert_eq!(answer(&strategy, yes), Then::Retry(ms(50)));
+    assert_eq!(answer(&strategy, no), Then::FailRequest);
+    assert_eq!(answer(&strategy, throttled_but_no), Then::FailRequest);
 }
 
 #[test]
 fn throttling_is_safe_to_retry_unless_the_error_says_otherwise() {
-    let strategy = build(Standard::builder().maybe_policy(MaybePolicy::Never));
+    let strategy = build(Standard::builder());
     assert_eq!(
-        answer(&strategy, Failure::of(&TooMany)),
+        answer(&strategy, Failure::throttling().with_fault(Fault::Client)),
         Then::Retry(ms(1000))
     );
 }
@@ -263,7 +226,7 @@ fn hint_makes_no_failure_retryable_and_passes_no_limit() {
 
 #[test]
 fn legacy_sends_five_times_whatever_fails_elsewhere() {
-    let strategy = Legacy::builder().random(Fixed::whole()).build().unwrap();
+    let strategy = Legacy::new().random(Fixed::whole());
     let told = http(500).with_retry_after(RetryAfter::AtLeast(ms(60_000)));
     // Ten thousand operations fail for good: no quota ends the retries of the last.
     for _ in 0..10_000 {
@@ -287,7 +250,7 @@ fn legacy_sends_five_times_whatever_fails_elsewhere() {
 
 #[test]
 fn legacy_attempts_can_be_set() {
-    let strategy = Legacy::builder().max_attempts(2).build().unwrap();
+    let strategy = Legacy::new().max_attempts(core::num::NonZeroU32::new(2).unwrap());
     let token = strategy.acquire_initial_token(None).unwrap();
     let token = strategy
         .refresh_retry_token(token, &http(500), Reports::new())

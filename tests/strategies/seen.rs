@@ -7,7 +7,7 @@ use crate::support::{Arc, Bare, Fixed, Hands, OK, Response, Then, http, ms, step
 use paceline::{
     Adaptive, Clock, ControlLaw, Failure, Legacy, RetrySafety, RetryStrategy, RetryStrategyExt,
     SendRate, Standard, Timestamp,
-    config::{RetryCosts, RetryGeneration, SettingsError},
+    config::{RetryGeneration, SettingsError},
     law::{DeclaredSettings, LimitReport, LimitReports, PacedSettings},
     operation::StopReason,
     snapshot::{StrategyCounts, StrategySnapshot},
@@ -116,55 +116,29 @@ fn legacy_mode_has_nothing_to_show() {
 }
 
 #[test]
-fn costs_are_those_of_the_generation_until_they_are_set() {
-    let costs = |strategy: &Standard| {
-        let costs = strategy.costs();
-        (costs.throttling, costs.timeout, costs.other)
-    };
-    let builder = Standard::builder;
-    let old = builder().generation(RetryGeneration::V2_0).build().unwrap();
-    assert_eq!(
-        (costs(&builder().build().unwrap()), costs(&old)),
-        ((5, 14, 14), (5, 10, 5))
-    );
-
-    let set = RetryCosts {
-        throttling: 1,
-        timeout: 2,
-        other: 3,
-    };
-    let strategy = builder().costs(set).build().unwrap();
-    let answers = [
-        Failure::throttling(),
-        Failure::timeout(),
-        Failure::transient(),
-    ]
-    .map(|failure| {
-        let before = strategy.quota().available();
-        let token = strategy.acquire_initial_token(None).unwrap();
-        drop(
-            strategy
-                .refresh_retry_token(token, &failure, Reports::new())
-                .unwrap(),
-        );
-        before - strategy.quota().available()
-    });
-    assert_eq!(answers, [1, 2, 3]);
-}
-
-#[test]
-fn credit_of_a_success_is_a_setting() {
-    let strategy = Standard::builder().success_credit(20).build().unwrap();
-    strategy.quota().drain();
-    play(&strategy, &[OK]);
-    assert_eq!(
-        (
-            strategy.quota().available(),
-            strategy.settings().success_credit
-        ),
-        (20, 20)
-    );
-    assert_eq!(Standard::new().settings().success_credit, 1);
+fn costs_are_those_of_the_generation() {
+    for (generation, costs) in [
+        (RetryGeneration::V2_0, [5, 10, 5]),
+        (RetryGeneration::V2_1, [5, 14, 14]),
+    ] {
+        let strategy = Standard::builder().generation(generation).build().unwrap();
+        let answers = [
+            Failure::throttling(),
+            Failure::timeout(),
+            Failure::transient(),
+        ]
+        .map(|failure| {
+            let before = strategy.quota().available();
+            let token = strategy.acquire_initial_token(None).unwrap();
+            drop(
+                strategy
+                    .refresh_retry_token(token, &failure, Reports::new())
+                    .unwrap(),
+            );
+            before - strategy.quota().available()
+        });
+        assert_eq!(answers, costs, "{generation:?}");
+    }
 }
 
 /// What is printed is one line of values, not words of bits.

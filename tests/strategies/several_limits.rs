@@ -144,7 +144,7 @@ fn a_cost_that_comes_with_the_body_is_settled_once() {
     assert_eq!(wrong, Err(SetError::Weights { given, rates }));
     assert_eq!(format!("{charge:?}"), "AttemptCharge([1, 600])");
     for cost in [1_000, 5_000] {
-        charge.clone().settle(&[1, cost]).expect("a debit");
+        charge.settle(&[1, cost]).expect("a debit");
         assert_eq!(left(&strategy), ["59", "8000"]);
     }
     assert!(format!("{charge:?}").ends_with(", settled)"), "{charge:?}");
@@ -321,7 +321,7 @@ fn one_rate_is_settled_too() {
         .expect("in range");
     assert_eq!(rates(&strategy).len(), 1);
     let left = || {
-        let limit = strategy.send_rate().declared_limit(hands.now());
+        let limit = strategy.send_rate().snapshot(hands.now()).declared;
         format!("{:.0}", limit.expect("it is declared").remaining)
     };
     let mut first = Operation::new(&strategy).weight(100).start();

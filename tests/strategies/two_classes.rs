@@ -14,7 +14,7 @@ use paceline::{
     SendRate, SendSet, Timestamp,
     config::StrategyBuilder,
     law::PacedSettings,
-    strategy::{InClass, NotAdmitted, Reports, SendRequest, SendTurn},
+    strategy::{NotAdmitted, Reports, SendRequest, SendTurn, in_class},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -196,7 +196,7 @@ fn everything_unmarked_is_foreground() {
     let marked = strategy.operation().class(Class::Background);
     marked.run(answer).unwrap();
     assert_eq!(released(), 1);
-    let backfill = InClass::new(Arc::clone(&strategy), Class::Background);
+    let backfill = in_class(Arc::clone(&strategy), Class::Background);
     backfill.run(answer).unwrap();
     assert_eq!(released(), 2);
 }

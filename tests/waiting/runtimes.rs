@@ -99,7 +99,7 @@ fn async_io_serves_them_too() {
 #[test]
 fn an_armed_timer_has_not_elapsed() {
     let mut context = Context::from_waker(Waker::noop());
-    let mut boxed: Box<dyn Timer> = Box::new(AsyncIoSleep::default().timer());
+    let mut boxed: Box<dyn Timer> = Box::new(AsyncIoSleep::new().timer());
     boxed.arm(Duration::from_secs(3_600));
     assert!(boxed.poll_elapsed(&mut context).is_pending());
     boxed.arm(Duration::ZERO);

@@ -24,7 +24,6 @@ fn a_rate_that_stands_twice_is_named_and_nothing_is_taken() {
         Some(twice)
     );
     assert_eq!(set.reserve(now, &[1, 1, 1]).err(), Some(twice));
-    assert_eq!(set.snapshot(now, &[1, 1, 1]).err(), Some(twice));
     let limiter = SendLimiter::new(SendSet::of([&one, &one]).expect("two"));
     assert_eq!(
         limiter.tokens([1, 1]).acquire_blocking().err(),

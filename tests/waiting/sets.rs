@@ -13,7 +13,7 @@ use paceline::{
     AcquireError, Clock, ControlLaw, MonotonicClock, Outcome, SendLimiter, SendPermit, SendRate,
     SendSet, Timestamp,
     law::{DeclaredSettings, PacedSettings},
-    set::{Binding, SetError},
+    set::SetError,
     wait::{AcquireRequest, Sleep},
 };
 
@@ -36,7 +36,8 @@ fn limiter(hands: &Hands) -> (Set, Rates) {
 
 fn not_in_time(limit: usize, millis: u64) -> SetError {
     let wait = ms(millis);
-    SetError::from(Binding { limit, wait })
+    let error = AcquireError::NotInTime { wait };
+    SetError::Limit { limit, error }
 }
 
 /// Waits for a set as for one rate: the permit of the first limit.

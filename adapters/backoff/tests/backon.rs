@@ -9,16 +9,28 @@ use std::sync::mpsc;
 use backon::{BlockingRetryable, Retryable};
 use paceline::{
     Failure, Idempotency, RetryAfter, RetryStrategy, RetryToken, Standard,
-    backoff::{BackoffStrategy, Jitter},
+    backoff::{BackoffStrategy, Random},
     strategy::{Reports, StrategyId},
 };
 use paceline_backoff::Retries;
 
 const SECOND: Duration = Duration::from_secs(1);
 
+/// No jitter: the most that there can be.
+#[derive(Debug)]
+struct Whole;
+
+impl Random for Whole {
+    fn next_u64(&self) -> u64 {
+        u64::MAX
+    }
+}
+
 /// Backoffs of 1 s, 2 s, 4 s and so on.
 fn strategy() -> Standard {
-    let builder = Standard::builder().base_delay(SECOND).jitter(Jitter::None);
+    let builder = Standard::builder()
+        .base_delay(SECOND)
+        .random(Arc::new(Whole));
     builder.build().expect("the settings are in range")
 }
 

@@ -3,16 +3,29 @@
 #![allow(deprecated, reason = "`start` has this name in the oldest version")]
 
 use core::{future::ready, time::Duration};
+use std::sync::Arc;
 
-use paceline::{Failure, RetryAfter, Standard, backoff::Jitter};
+use paceline::{Failure, RetryAfter, Standard, backoff::Random};
 use paceline_backoff::{Retries, retry_after};
 use tokio_retry::{Retry, RetryIf};
 
 const SECOND: Duration = Duration::from_secs(1);
 
+/// No jitter: the most that there can be.
+#[derive(Debug)]
+struct Whole;
+
+impl Random for Whole {
+    fn next_u64(&self) -> u64 {
+        u64::MAX
+    }
+}
+
 /// Backoffs of 1 s, 2 s, 4 s and so on.
 fn strategy() -> Standard {
-    let builder = Standard::builder().base_delay(SECOND).jitter(Jitter::None);
+    let builder = Standard::builder()
+        .base_delay(SECOND)
+        .random(Arc::new(Whole));
     builder.build().expect("the settings are in range")
 }
 

@@ -1,14 +1,11 @@
 //! An existing strategy, as a member of a fleet.
 
-use std::sync::Arc;
-
 use paceline::{
-    Clock, Failure, Outcome, RetryStrategy, RetryToken, SendPermit,
+    Failure, Outcome, RetryStrategy, RetryToken, SendPermit,
     set::{SetError, Weights},
-    snapshot::StrategySnapshot,
     strategy::{
-        AttemptCharge, Event, ForeignToken, InitialTokenRefused, NotAdmitted, Reports,
-        RetryRefused, SendRequest, SendTurn, StrategyId,
+        AttemptCharge, ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused,
+        SendRequest, SendTurn,
     },
 };
 
@@ -192,6 +189,10 @@ impl<S: RetryStrategy, const N: usize> RetryStrategy for FleetStrategy<S, N> {
         Ok(())
     }
 
+    fn inside(&self) -> Option<&dyn RetryStrategy> {
+        Some(&self.inside)
+    }
+
     fn record_cancelled(
         &self,
         token: RetryToken,
@@ -203,10 +204,6 @@ impl<S: RetryStrategy, const N: usize> RetryStrategy for FleetStrategy<S, N> {
             self.record(sent, Outcome::Unknown, reports);
         }
         Ok(())
-    }
-
-    fn observe(&self, token: &RetryToken, reports: Reports<'_>) {
-        self.inside.observe(token, reports);
     }
 
     fn charge(&self, token: &RetryToken) -> Option<AttemptCharge> {
@@ -229,10 +226,6 @@ impl<S: RetryStrategy, const N: usize> RetryStrategy for FleetStrategy<S, N> {
         }))
     }
 
-    fn obeys_limits(&self) -> bool {
-        self.inside.obeys_limits()
-    }
-
     fn admit(
         &self,
         turn: &mut SendTurn,
@@ -251,47 +244,23 @@ impl<S: RetryStrategy, const N: usize> RetryStrategy for FleetStrategy<S, N> {
         Ok(permit)
     }
 
-    fn clock(&self) -> &dyn Clock {
-        self.inside.clock()
-    }
-
-    fn id(&self) -> Option<StrategyId> {
-        self.inside.id()
-    }
-
-    fn name(&self, token: Option<&RetryToken>) -> Option<Arc<str>> {
-        self.inside.name(token)
-    }
-
-    fn set_default_name(&mut self, name: &str) {
-        self.inside.set_default_name(name);
-    }
-
-    fn notify(&self, event: &Event<'_>) {
-        self.inside.notify(event);
-    }
-
     fn is_idle(&self) -> bool {
         self.inside.is_idle() && self.set.budgets().iter().all(Budget::is_idle)
-    }
-
-    /// Returns the state of the strategy inside. A budget has a [snapshot](Budget::snapshot) of its
-    /// own.
-    fn snapshot(&self) -> StrategySnapshot {
-        self.inside.snapshot()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use core::time::Duration;
-    use std::sync::Mutex;
+    use std::sync::{Arc, Mutex};
 
     use paceline::law::{LimitReport, LimitReports, PacedSettings, Reset};
     use paceline::operation::{Next, StopReason, Verdict};
     use paceline::scope::ScopesBuilder;
-    use paceline::strategy::InClass;
-    use paceline::{Adaptive, Class, Operation, RetryStrategyExt, SendRate, Standard, Timestamp};
+    use paceline::strategy::{Event, in_class};
+    use paceline::{
+        Adaptive, Class, Clock, Operation, RetryStrategyExt, SendRate, Standard, Timestamp,
+    };
     use tokio::sync::watch;
 
     use super::*;
@@ -492,7 +461,7 @@ mod tests {
     async fn an_attempt_takes_its_weight_and_background_goes_last() {
         let (pool, budget, clock) = hundred();
         let strategy = Arc::new(FleetStrategy::new(Standard::new(), budget));
-        let backfill = InClass::new(Arc::clone(&strategy), Class::Background);
+        let backfill = in_class(Arc::clone(&strategy), Class::Background);
         let mut behind = Operation::new(&backfill).start();
         let mut heavy = Operation::new(&strategy).weight(10).start();
         pool.pour(9);

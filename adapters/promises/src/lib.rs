@@ -65,7 +65,7 @@ fn limited(tokens: u32, span: Duration) -> Strategy {
 
 /// Returns a strategy with the paced law and no other setting.
 fn paced() -> Strategy {
-    let scopes = Adaptive::builder().paced(PacedSettings::default()).scopes();
+    let scopes = Adaptive::builder().paced(PacedSettings::new()).scopes();
     Arc::new(scopes.build().expect("in range"))
 }
 

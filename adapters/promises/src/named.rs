@@ -3,12 +3,8 @@
 use alloc::sync::Arc;
 
 use paceline::{
-    Clock, Failure, RetryStrategy, RetryToken, SendPermit,
-    snapshot::StrategySnapshot,
-    strategy::{
-        AttemptCharge, Event, ForeignToken, InitialTokenRefused, NotAdmitted, Reports,
-        RetryRefused, SendRequest, SendTurn, StrategyId,
-    },
+    Failure, RetryStrategy, RetryToken,
+    strategy::{ForeignToken, InitialTokenRefused, Reports, RetryRefused},
 };
 
 use crate::Strategy;
@@ -40,51 +36,8 @@ impl RetryStrategy for Named {
         self.0.record_success(token, reports)
     }
 
-    fn record_cancelled(
-        &self,
-        token: RetryToken,
-        reports: Reports<'_>,
-    ) -> Result<(), ForeignToken> {
-        self.0.record_cancelled(token, reports)
-    }
-
-    fn observe(&self, token: &RetryToken, reports: Reports<'_>) {
-        self.0.observe(token, reports);
-    }
-
-    fn charge(&self, token: &RetryToken) -> Option<AttemptCharge> {
-        self.0.charge(token)
-    }
-
-    fn obeys_limits(&self) -> bool {
-        self.0.obeys_limits()
-    }
-
-    fn admit(
-        &self,
-        turn: &mut SendTurn,
-        request: SendRequest<'_>,
-    ) -> Result<SendPermit, NotAdmitted> {
-        self.0.admit(turn, request)
-    }
-
-    fn clock(&self) -> &dyn Clock {
-        self.0.clock()
-    }
-    fn id(&self) -> Option<StrategyId> {
-        self.0.id()
-    }
-
-    fn name(&self, token: Option<&RetryToken>) -> Option<Arc<str>> {
-        self.0.name(token)
-    }
-
-    fn notify(&self, event: &Event<'_>) {
-        self.0.notify(event);
-    }
-
-    fn snapshot(&self) -> StrategySnapshot {
-        self.0.snapshot()
+    fn inside(&self) -> Option<&dyn RetryStrategy> {
+        Some(&self.0)
     }
 }
 
@@ -95,6 +48,7 @@ mod tests {
     use paceline::{
         Adaptive, Operation,
         operation::{Next, Verdict},
+        strategy::Event,
     };
 
     use super::*;

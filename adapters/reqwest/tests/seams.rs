@@ -58,7 +58,10 @@ async fn declared_limits_reach_the_strategy() {
         let strategy = Arc::new(Adaptive::declared());
         let client = client(pacing(Pacing::shared(strategy.clone())));
         assert_eq!(status(client.get(&server.url).send().await), 200);
-        let limit = strategy.send_rate().declared_limit(strategy.clock().now());
+        let limit = strategy
+            .send_rate()
+            .snapshot(strategy.clock().now())
+            .declared;
         limit.map(|limit| format!("{:.0} by {}", limit.remaining, limit.policy))
     };
     assert_eq!(

@@ -109,7 +109,10 @@ async fn declared_limits_reach_the_strategy_and_the_rate() {
         .oneshot(of_five())
         .await
         .expect("an answer");
-    let limit = strategy.send_rate().declared_limit(strategy.clock().now());
+    let limit = strategy
+        .send_rate()
+        .snapshot(strategy.clock().now())
+        .declared;
     assert_eq!(
         limit.map(|limit| limit.policy.to_string()).as_deref(),
         Some("hour")
@@ -123,7 +126,7 @@ async fn declared_limits_reach_the_strategy_and_the_rate() {
         .oneshot(of_five())
         .await
         .expect("an answer");
-    let limit = rate.declared_limit(Timestamp::ZERO);
+    let limit = rate.snapshot(Timestamp::ZERO).declared;
     assert_eq!(
         limit.map(|limit| limit.policy.to_string()).as_deref(),
         Some("hour")

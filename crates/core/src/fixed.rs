@@ -11,7 +11,7 @@ pub(crate) const SECOND: u64 = 1_000_000_000;
 /// 1e9 tokens/s; the floor of the published law, 0.5/s, is 9,223,372,037 units and off by 1.6e-11.
 /// The limit of 44 bits lets a rate share a word with a time; rounding to it moves a rate by at
 /// most 2⁻⁴⁴ of itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rate(u64);
 
 impl Rate {

@@ -14,9 +14,7 @@ use crate::Timestamp;
 /// rate background gets one token of `21 + n`, where `n` is how many tokens the foreground requests
 /// in line ask for: 1 of 85 beside 64 waiters of one token each. So the wait of a background request
 /// of `w` tokens is at most that for `w · (21 + n)` tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Class {
     /// First come, first served, ahead of background. Requests are foreground unless they say
@@ -37,7 +35,7 @@ impl Class {
 /// A request that was let go, and when.
 ///
 /// It is `Copy`: recording it twice counts it twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a request that was let go should be recorded once it is answered"]
 // Copied as one piece of 16 bytes, wherever it stands: a load across two stores waits for both.
 #[repr(align(16))]
@@ -201,7 +199,7 @@ impl SendPermit {
 /// A weight that no request can have.
 ///
 /// Returned at once: such a request takes no token and no place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WeightError {
     /// The request would take no token.
@@ -242,7 +240,7 @@ impl fmt::Display for WeightError {
 impl Error for WeightError {}
 
 /// Why a request got no token. It took none, and has no place in line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AcquireError {
     /// The tokens cannot come in time.

@@ -24,7 +24,7 @@ pub const LONG_UNUSED: u64 = 1_800_000_000_000;
 /// assert_eq!(t.as_nanos(), 1_500);
 /// assert_eq!(t.checked_add(Duration::from_nanos(500)), Some(Timestamp::from_nanos(2_000)));
 /// ```
-#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Timestamp(u64);
 
 impl Timestamp {

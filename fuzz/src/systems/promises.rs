@@ -27,13 +27,12 @@ pub(super) struct Ledger {
 impl Ledger {
     pub(super) fn of(strategy: &Adaptive) -> Self {
         let capacity = u64::from(strategy.quota().capacity());
-        let costs = strategy.costs();
         Self {
             capacity,
             available: capacity,
-            throttling: costs.throttling.into(),
-            timeout: costs.timeout.into(),
-            other: costs.other.into(),
+            throttling: 5,
+            timeout: 14,
+            other: 14,
         }
     }
 

@@ -168,7 +168,7 @@ impl Adaptive {
         kind: impl FnOnce(&DeclaredLimit) -> EventKind<'_>,
     ) {
         if self.engine.is_heard() {
-            if let Some(limit) = rate.declared_limit(now) {
+            if let Some(limit) = rate.snapshot(now).declared {
                 self.engine.tell(|| kind(&limit));
             }
         }

@@ -41,7 +41,7 @@ pub struct RetryQuota {
 }
 
 /// The state of a [`RetryQuota`], for diagnostics.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct RetryQuotaSnapshot {

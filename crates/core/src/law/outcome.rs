@@ -3,7 +3,7 @@
 use core::{fmt, time::Duration};
 
 /// How the fill rate answers to throttling.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
@@ -37,7 +37,7 @@ impl fmt::Display for ControlLaw {
 }
 
 /// The outcome of a request, as far as the send rate is concerned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
     /// The service answered it, and did not throttle it: a success, or an error of the request's own
@@ -76,7 +76,7 @@ impl Outcome {
 }
 
 /// What a response did to the send rate: [`SendRate::record`](crate::SendRate::record).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Recorded {
     /// It was counted. The rate may have moved along the law's curve, or risen to what was

@@ -6,7 +6,7 @@ use super::MOST_RATES;
 use crate::AcquireError;
 
 /// The limit that holds a request of a [`SendSet`](crate::SendSet) back longest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Binding {
     /// The position of its rate in the set.
     pub limit: usize,
@@ -21,6 +21,15 @@ impl Binding {
     }
 }
 
+impl Binding {
+    /// Returns the error of a request that does not wait.
+    pub(crate) const fn refusal(self) -> SetError {
+        let Self { limit, wait } = self;
+        let error = AcquireError::NotInTime { wait };
+        SetError::Limit { limit, error }
+    }
+}
+
 impl fmt::Display for Binding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "limit {} asks for a wait of {:?}", self.limit, self.wait)
@@ -28,7 +37,7 @@ impl fmt::Display for Binding {
 }
 
 /// Why a [`SendSet`](crate::SendSet) refused. Nothing was taken from any of its rates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SetError {
     /// A set of so many rates cannot be: it has one to eight.
@@ -95,10 +104,3 @@ impl fmt::Display for SetError {
 }
 
 impl Error for SetError {}
-
-impl From<Binding> for SetError {
-    fn from(Binding { limit, wait }: Binding) -> Self {
-        let error = AcquireError::NotInTime { wait };
-        Self::Limit { limit, error }
-    }
-}

@@ -15,7 +15,7 @@ mod weights;
 
 pub use error::{Binding, SetError};
 pub use guard::{SetGuard, SetReservation};
-pub use permit::{SetPermit, SetSnapshot};
+pub use permit::SetPermit;
 pub use weights::Weights;
 
 use core::ops::Deref;
@@ -243,7 +243,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
             })?;
         }
         match self.binding(now, weights, class) {
-            Some(binding) => Err(binding.into()),
+            Some(binding) => Err(binding.refusal()),
             None => Ok(()),
         }
     }
@@ -281,7 +281,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         let latest = self.binding(now, weights, class);
         latest
             .map_or(binding, |latest| latest.later(binding))
-            .into()
+            .refusal()
     }
 
     /// Returns the limit that a request would have to wait for longest, `None` if it need not wait.
@@ -486,21 +486,6 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
             }
         }
         settled
-    }
-
-    /// Returns the state of each rate, and which limit would hold back a request of `weights`. It
-    /// changes nothing.
-    ///
-    /// # Errors
-    ///
-    /// [`SetError::Weights`] if there is not one weight for each rate, [`SetError::Limit`] if all
-    /// are 0.
-    pub fn snapshot(&self, now: Timestamp, weights: &[u32]) -> Result<SetSnapshot<N>, SetError> {
-        let weights = self.checked(weights)?;
-        let rates = self.rates.each_ref();
-        let rates = rates.map(|rate| Some(rate.as_deref()?.snapshot(now)));
-        let binding = self.binding(now, &weights, Class::Foreground);
-        Ok(SetSnapshot { rates, binding })
     }
 }
 

@@ -1,18 +1,17 @@
-//! What a set lets go, and what it looks like.
+//! What a set lets go.
 
 use core::array;
 use core::fmt;
 
-use super::Binding;
 use super::Weights;
+use crate::SendPermit;
 use crate::permit::Order;
-use crate::{SendPermit, SendRateSnapshot};
 
 /// A request that a [`SendSet`](crate::SendSet) let go: a permit of each limit that it has a weight
 /// in.
 ///
 /// It is `Copy`: recorded or settled twice it counts twice.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[must_use = "a request that was let go should be recorded once it is answered"]
 pub struct SetPermit<const N: usize> {
     taken: [Option<SendPermit>; N],
@@ -84,35 +83,5 @@ impl<const N: usize> fmt::Debug for SetPermit<N> {
             write!(f, "{comma}{limit}: {}", weight(*taken))?;
         }
         f.write_str(")")
-    }
-}
-
-/// The state of a [`SendSet`](crate::SendSet), for diagnostics.
-#[derive(Clone, Copy, PartialEq)]
-#[non_exhaustive]
-pub struct SetSnapshot<const N: usize> {
-    /// The state of each rate, by its limit; `None` beyond the last one.
-    pub rates: [Option<SendRateSnapshot>; N],
-    /// The limit that would hold a request of the given weights back, `None` if it could go.
-    pub binding: Option<Binding>,
-}
-
-impl<const N: usize> fmt::Display for SetSnapshot<N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.binding {
-            Some(binding) => write!(f, "{binding}")?,
-            None => f.write_str("no limit binds")?,
-        }
-        for (limit, rate) in self.rates.iter().flatten().enumerate() {
-            write!(f, "; {limit}: {rate}")?;
-        }
-        Ok(())
-    }
-}
-
-/// As `Display`, in one line.
-impl<const N: usize> fmt::Debug for SetSnapshot<N> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SetSnapshot({self})")
     }
 }

@@ -15,7 +15,7 @@ use super::{MOST_RATES, SetError};
 /// assert_eq!(Weights::from([1, 1_200]).as_slice(), [1, 1_200]);
 /// assert!(Weights::of(&[1; 9]).is_err());
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy)]
 pub struct Weights {
     all: [u32; MOST_RATES],
     len: usize,

@@ -130,8 +130,7 @@ impl SendRate {
     }
 
     /// Returns the declared limit of which the least is left, if a service has declared one.
-    #[must_use]
-    pub fn declared_limit(&self, now: Timestamp) -> Option<DeclaredLimit> {
+    pub(crate) fn declared_limit(&self, now: Timestamp) -> Option<DeclaredLimit> {
         let (now, sent) = (self.law.elapsed(now), self.words()?.sent());
         let limits = self.law.limits()?;
         // One that was given up is shown if there is no other.

@@ -85,7 +85,7 @@ impl SendRateSnapshot {
 }
 
 /// What goes to background at one [`SendRate`], for diagnostics.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct BackgroundSnapshot {

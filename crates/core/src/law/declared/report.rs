@@ -8,7 +8,7 @@ use core::{fmt, time::Duration};
 pub use self::{list::LimitReports, name::LimitName};
 
 /// What a limit counts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Dimension {
     /// Requests, or the service did not say.
@@ -40,7 +40,7 @@ impl fmt::Display for Dimension {
 }
 
 /// When a limit is reset, as a service declares it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reset {
     /// In this time, counted from the response.
@@ -63,7 +63,7 @@ pub enum Reset {
 ///     .reset(Reset::In(Duration::from_secs(1_790)));
 /// assert_eq!(report.to_string(), "4987 of 5000 requests left, reset in 1790s");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a report is for a limiter"]
 pub struct LimitReport {
     dimension: Dimension,
@@ -155,6 +155,7 @@ impl LimitReport {
 
     /// Returns how much the limit is, if the service said.
     #[must_use]
+    #[doc(hidden)]
     pub const fn declared_limit(&self) -> Option<u64> {
         self.limit
     }
@@ -206,7 +207,7 @@ impl fmt::Display for LimitReport {
 }
 
 /// What a report did to the limiter: [`SendRate::observe`](crate::SendRate::observe).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Observed {
     /// Nothing: there was no report of a limit that is obeyed, or only wrong or old ones.

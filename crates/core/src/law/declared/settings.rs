@@ -9,11 +9,10 @@ use crate::law::paced::PacedSettings;
 const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
 
 /// How what is left of a window is spent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Spend {
     /// Evenly until the reset: the shortest waits, and no throttles.
-    #[default]
     Even,
     /// At what is left per second, or in two trips if these are longer: half of it goes in 0.7 s.
     /// Then it waits for the reset. In windows of a second or two that is nearly as
@@ -32,7 +31,7 @@ pub enum Spend {
 /// let rate = SendRate::declared(settings, Timestamp::ZERO);
 /// assert!(rate.try_acquire(Timestamp::ZERO).is_ok());
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug)]
 #[must_use = "settings are for a limiter"]
 pub struct DeclaredSettings {
     otherwise: PacedSettings,
@@ -112,11 +111,5 @@ impl DeclaredSettings {
             spend: self.spend,
             max_pause: self.max_pause,
         }
-    }
-}
-
-impl Default for DeclaredSettings {
-    fn default() -> Self {
-        Self::new()
     }
 }

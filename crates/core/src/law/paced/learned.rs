@@ -18,7 +18,7 @@ const LIFE: Duration = Duration::from_secs(24 * 3_600);
 /// windows it has the time over which the rate was counted besides, in whole cycles:
 /// `{"tokens":2,"per":{"secs":3,"nanos":0},"cycle":{"secs":60,"nanos":0}}`. A text without it is
 /// read, too. What it belongs to, and how old it is, is the caller's to know.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(
     feature = "serde",

@@ -54,7 +54,7 @@ use crate::fixed::{Rate, SECOND};
 /// let settings = PacedSettings::shared().to_builder().ceiling(100, second).build()?;
 /// # Ok::<(), paceline::law::PacedSettingsError>(())
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(into = "text::PacedText"))]
 pub struct PacedSettings {
@@ -75,7 +75,7 @@ pub struct PacedSettings {
 }
 
 /// For which clients the constants of the law are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub(crate) enum Profile {
@@ -100,12 +100,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(86_400);
 
 #[cfg(feature = "serde")]
 const LONGEST_CYCLE: Duration = Duration::from_secs(86_400 * 366);
-
-impl Default for PacedSettings {
-    fn default() -> Self {
-        Self::new()
-    }
-}
 
 impl PacedSettings {
     /// Returns the settings that [`ControlLaw::Paced`](crate::ControlLaw::Paced) has by default.
@@ -371,7 +365,7 @@ impl PacedSettings {
 /// let wrong = PacedSettings::builder().floor(20, second).ceiling(10, second).build();
 /// assert_eq!(wrong.unwrap_err().to_string(), "the floor is above the ceiling");
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug, Clone, Copy)]
 #[must_use = "settings are made by `build`"]
 pub struct PacedSettingsBuilder {
     settings: PacedSettings,

@@ -16,7 +16,7 @@ use super::LimitReport;
 /// let reports = LimitReports::from(minute);
 /// assert_eq!(reports.iter().count(), 1);
 /// ```
-#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 #[must_use = "reports are for a limiter"]
 pub struct LimitReports {
     reports: [Option<LimitReport>; Self::MOST],

@@ -1,9 +1,6 @@
 //! Names of policies and units.
 
-use core::{
-    fmt,
-    hash::{Hash, Hasher},
-};
+use core::fmt;
 
 /// The name of a policy or of a unit, without regard to case.
 ///
@@ -135,12 +132,6 @@ impl PartialEq for LimitName {
 }
 
 impl Eq for LimitName {}
-
-impl Hash for LimitName {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.hash.hash(state);
-    }
-}
 
 impl fmt::Debug for LimitName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -5,7 +5,7 @@ use core::fmt;
 use core::time::Duration;
 
 /// A setting of [`PacedSettings`](super::PacedSettings) that is out of its range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PacedSettingsError {
     /// A rate outside one token a day to one in each nanosecond.
