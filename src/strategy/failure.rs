@@ -320,10 +320,11 @@ impl fmt::Display for Failure {
 }
 
 /// What a bare 503 means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum ServiceUnavailable {
     /// A transient error, as in the SDKs.
+    #[default]
     Transient,
     /// A throttling error, for services that answer 503 Slow Down.
     Throttle,
