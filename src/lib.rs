@@ -104,7 +104,7 @@
 //! | `async-io` | no | tasks sleep by async-io's timer, as smol's do |
 //! | `tracing` | no | events: changes of state, retries, refusals, giving up, long waits |
 //! | `metrics` | no | a strategy's snapshot as counters and gauges, and what each request adds if asked for |
-//! | `serde` | no | settings and snapshots in and out of text |
+//! | `serde` | no | settings out of a text; snapshots and what was learned, as text |
 //! | `scopes` | no | one strategy state for each resource that is throttled on its own |
 //! | `classify` | no | classifiers of responses, error codes and `io` errors, and the limits in headers |
 //! | `aws-config` | no | the settings of the AWS SDKs, from the environment and the profile files |

@@ -183,22 +183,22 @@ mod tests {
     #[test]
     fn slow_down_is_a_throttle_and_safe_to_retry() {
         let error = answered(StatusCode::SERVICE_UNAVAILABLE, "SlowDown");
-        assert!(error.is_throttle());
-        assert_eq!(error.retry_safety(), RetrySafety::Yes);
+        assert!(error.failure().is_throttle());
+        assert_eq!(error.failure().retry_safety(), RetrySafety::Yes);
     }
 
     #[test]
     fn a_503_without_that_code_is_the_servers_fault_and_no_throttle() {
         let error = answered(StatusCode::SERVICE_UNAVAILABLE, "");
-        assert!(!error.is_throttle());
-        assert_eq!(error.retry_safety(), RetrySafety::Maybe);
-        assert_eq!(error.fault(), Fault::Server);
+        assert!(!error.failure().is_throttle());
+        assert_eq!(error.failure().retry_safety(), RetrySafety::Maybe);
+        assert_eq!(error.failure().fault(), Fault::Server);
     }
 
     #[test]
     fn a_missing_object_is_not_asked_for_again() {
         let error = answered(StatusCode::NOT_FOUND, "NoSuchKey");
-        assert_eq!(error.retry_safety(), RetrySafety::No);
-        assert_eq!(error.fault(), Fault::Client);
+        assert_eq!(error.failure().retry_safety(), RetrySafety::No);
+        assert_eq!(error.failure().fault(), Fault::Client);
     }
 }

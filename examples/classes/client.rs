@@ -82,7 +82,7 @@ fn rate(scene: &Scene, mode: Mode) -> SendRate {
     let second = Duration::from_secs(1);
     let fixed = || {
         let tokens = u32::try_from(scene.limit).unwrap_or(u32::MAX);
-        let settings = PacedSettings::fixed(tokens, second).unwrap_or_default();
+        let settings = PacedSettings::fixed(tokens, second).unwrap_or(PacedSettings::new());
         SendRate::paced(settings, Timestamp::ZERO)
     };
     let declared = |spend| {
@@ -94,7 +94,10 @@ fn rate(scene: &Scene, mode: Mode) -> SendRate {
         Known::Learned if mode == Mode::Alone && scene.clients == 1 => fixed(),
         Known::Learned if scene.heaviest > 1 => {
             let settings = PacedSettings::builder().burst(Duration::from_millis(50));
-            SendRate::paced(settings.build().unwrap_or_default(), Timestamp::ZERO)
+            SendRate::paced(
+                settings.build().unwrap_or(PacedSettings::new()),
+                Timestamp::ZERO,
+            )
         }
         Known::Learned => SendRate::new(ControlLaw::Paced, Timestamp::ZERO),
         Known::Fixed => fixed(),

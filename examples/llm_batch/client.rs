@@ -59,7 +59,7 @@ impl Limiter {
             let settings = settings
                 .burst(limits.minute / 4)
                 .build()
-                .unwrap_or_default();
+                .unwrap_or(PacedSettings::new());
             Arc::new(SendRate::paced(settings, start))
         };
         let declared = |dimension| {

@@ -25,11 +25,8 @@ use crate::config::RetryGeneration;
 /// # Ok::<(), paceline::aws_config::ConfigError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(
-    feature = "serde",
-    serde(try_from = "super::text::ConfigText", into = "super::text::ConfigText")
-)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "super::text::ConfigText"))]
 pub struct RetryConfig {
     pub(super) mode: Option<RetryMode>,
     pub(super) max_attempts: Option<NonZeroU32>,

@@ -1,7 +1,7 @@
 //! The settings as they stand in a text that is deserialized: the keys of profile files, and the
 //! same faults.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::{
     error::{ConfigError, ConfigFault, SettingOrigin},
@@ -10,14 +10,11 @@ use super::{
 };
 use crate::config::RetryGeneration;
 
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ConfigText {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     retry_mode: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     max_attempts: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     generation: Option<RetryGeneration>,
 }
 
@@ -48,15 +45,5 @@ impl TryFrom<ConfigText> for RetryConfig {
             max_attempts: max_attempts.transpose()?,
             generation: text.generation,
         })
-    }
-}
-
-impl From<RetryConfig> for ConfigText {
-    fn from(config: RetryConfig) -> Self {
-        Self {
-            retry_mode: config.mode.map(|mode| mode.as_str().into()),
-            max_attempts: config.max_attempts.map(|sends| u64::from(sends.get())),
-            generation: config.generation,
-        }
     }
 }

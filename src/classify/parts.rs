@@ -112,7 +112,7 @@ impl<'a> HttpResponseParts<'a> {
 
     /// Returns the body of a refusal, if the caller [added](Self::with_refusal) it.
     #[must_use]
-    pub const fn refusal(&self) -> Option<&'a [u8]> {
+    pub(super) const fn refusal(&self) -> Option<&'a [u8]> {
         self.refusal
     }
 

@@ -83,7 +83,7 @@ pub const MAX_REFUSAL_BODY: usize = 65_536;
 /// assert_eq!(table.classify(&parts).unwrap().retry_safety(), RetrySafety::No);
 /// # }
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RefusalClassifier {
     unavailable: ServiceUnavailable,
     language_models: bool,

@@ -3,10 +3,11 @@
 use crate::{Execution, Failure, Fault};
 
 /// What a bare 503 means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServiceUnavailable {
     /// A transient error, as in the SDKs.
+    #[default]
     Transient,
     /// A throttling error, for services that answer 503 Slow Down.
     Throttle,

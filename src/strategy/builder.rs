@@ -231,15 +231,6 @@ impl<M> StrategyBuilder<M> {
     }
 }
 
-/// Everything that was chosen, by the names of the methods, but for objects (`backoff`, `quota`,
-/// `random`, `clock`), which no text can hold. Spans are `{ secs, nanos }`.
-#[cfg(feature = "serde")]
-impl<M> serde::Serialize for StrategyBuilder<M> {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        self.choices.serialize(to)
-    }
-}
-
 impl<M> Clone for StrategyBuilder<M> {
     fn clone(&self) -> Self {
         Self {

@@ -33,7 +33,7 @@ const DYNAMODB_BASE_DELAY: Duration = Duration::from_millis(25);
 
 /// What the caller chose; `None` where the default depends on other choices, or is made anew.
 #[derive(Clone, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate switch")]
 pub(super) struct Choices {

@@ -19,7 +19,7 @@ use crate::{ControlLaw, backoff::BackoffStrategy, random::Random};
 /// cost 10 in 2.0; smithy-rs takes it for every transient error); smithy-rs (the hint and the
 /// connection in 2.0).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
 #[non_exhaustive]
 pub enum RetryGeneration {
     /// The modes of 2020 to 2026.

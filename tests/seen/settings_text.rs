@@ -1,4 +1,4 @@
-//! Settings and snapshots as text: what comes back, what is refused, and that the error names the
+//! Settings out of a text, and snapshots as text: what is read, what is refused, and that the error names the
 //! field.
 
 use core::{fmt::Debug, num::NonZeroU32, time::Duration};
@@ -40,30 +40,37 @@ fn names_are_those_of_the_published_modes_and_of_the_methods() {
         fast.ends_with("not one of standard, adaptive, legacy"),
         "{fast}"
     );
-    is_text(&RetryGeneration::V2_0, "\"2.0\"");
-    is_text(&RetryGeneration::V2_1, "\"2.1\"");
+    assert_eq!(
+        from_str::<RetryGeneration>("\"2.0\"").unwrap(),
+        RetryGeneration::V2_0
+    );
+    assert_eq!(
+        from_str::<RetryGeneration>("\"2.1\"").unwrap(),
+        RetryGeneration::V2_1
+    );
     assert!(error::<RetryGeneration>("\"3\"").contains("expected `2.0` or `2.1`"));
     is_text(&ControlLaw::Paced, "\"paced\"");
 }
 
 #[test]
 fn config_has_the_keys_of_profile_files() {
-    is_text(&RetryConfig::default(), "{}");
+    assert_eq!(
+        from_str::<RetryConfig>("{}").unwrap(),
+        RetryConfig::default()
+    );
     let old = RetryConfig::loader()
         .mode(RetryMode::Legacy)
         .max_attempts(NonZeroU32::MIN)
         .generation(RetryGeneration::V2_0);
     let text = r#"{"retry_mode":"legacy","max_attempts":1,"generation":"2.0"}"#;
-    is_text(&old.load().unwrap(), text);
+    assert_eq!(from_str::<RetryConfig>(text).unwrap(), old.load().unwrap());
     let config = RetryConfig::loader()
         .mode(RetryMode::Adaptive)
         .max_attempts(NonZeroU32::MAX)
         .load()
         .unwrap();
-    is_text(
-        &config,
-        r#"{"retry_mode":"adaptive","max_attempts":4294967295}"#,
-    );
+    let text = r#"{"retry_mode":"adaptive","max_attempts":4294967295}"#;
+    assert_eq!(from_str::<RetryConfig>(text).unwrap(), config);
     for (text, expected) in [
         (
             r#"{"retry_mode":"fast"}"#,
@@ -84,33 +91,33 @@ fn config_has_the_keys_of_profile_files() {
 }
 
 #[test]
-fn paced_settings_come_back_as_they_were() {
-    is_text(
-        &PacedSettings::new(),
-        r#"{"floor":{"tokens":1,"per":{"secs":86399,"nanos":790513594}},"beta_permille":900,"burst":{"secs":0,"nanos":50000000}}"#,
+fn paced_settings_come_out_of_a_text_as_if_they_had_been_built() {
+    let second = r#"{"secs":1,"nanos":0}"#;
+    let text = format!(
+        r#"{{"ceiling":{{"tokens":1000,"per":{second}}},"floor":{{"tokens":3,"per":{second}}},
+            "initial_rate":{{"tokens":77,"per":{{"secs":9,"nanos":0}}}},
+            "max_slope":{{"tokens":5,"per":{{"secs":3,"nanos":0}}}},
+            "burst":{{"secs":0,"nanos":125000000}},"max_pause":{second},
+            "slow_start":true,"beta_permille":800}}"#
     );
     let settings = PacedSettings::builder()
         .ceiling(1_000, ONE_SECOND)
         .floor(3, ONE_SECOND)
         .initial_rate(77, Duration::from_secs(9))
         .max_slope(5, Duration::from_secs(3))
-        .burst(Duration::from_millis(125));
-    for permille in 500..=990 {
-        let settings = settings.beta_permille(permille).build().unwrap();
-        let text = to_string(&settings).unwrap();
-        assert_eq!(
-            from_str::<PacedSettings>(&text).unwrap(),
-            settings,
-            "{text}"
-        );
-    }
-    is_text(
-        &PacedSettings::shared()
-            .to_builder()
-            .floor(1, ONE_SECOND)
-            .build()
-            .unwrap(),
-        r#"{"preset":"shared","floor":{"tokens":1,"per":{"secs":1,"nanos":0}},"beta_permille":900,"burst":{"secs":0,"nanos":50000000}}"#,
+        .burst(Duration::from_millis(125))
+        .max_pause(ONE_SECOND)
+        .slow_start(true)
+        .beta_permille(800);
+    assert_eq!(
+        from_str::<PacedSettings>(&text).unwrap(),
+        settings.build().unwrap()
+    );
+    let shared = format!(r#"{{"preset":"shared","floor":{{"tokens":1,"per":{second}}}}}"#);
+    let built = PacedSettings::shared().to_builder().floor(1, ONE_SECOND);
+    assert_eq!(
+        from_str::<PacedSettings>(&shared).unwrap(),
+        built.build().unwrap()
     );
     assert_eq!(
         from_str::<PacedSettings>(r#"{"preset":"exclusive"}"#).unwrap(),
@@ -120,11 +127,6 @@ fn paced_settings_come_back_as_they_were() {
     assert_eq!(
         from_str::<PacedSettings>("{}").unwrap(),
         PacedSettings::new()
-    );
-    let fixed = PacedSettings::fixed(5, ONE_SECOND).unwrap();
-    assert_eq!(
-        from_str::<PacedSettings>(&to_string(&fixed).unwrap()).unwrap(),
-        fixed
     );
 }
 
@@ -175,18 +177,14 @@ fn builder_comes_out_of_a_text_as_if_it_had_been_called() {
         "law": "paced", "paced": { "beta_permille": 700 }, "fail_fast": true,
         "max_wait": { "secs": 2, "nanos": 0 },
     });
-    let builder: StrategyBuilder<Adaptive> = serde_json::from_value(text.clone()).unwrap();
-    let shown = to_value(&builder).unwrap();
-    for (key, value) in text.as_object().unwrap() {
-        if key != "paced" {
-            assert_eq!(&shown[key], value, "{key}");
-        }
+    let builder: StrategyBuilder<Adaptive> = serde_json::from_value(text).unwrap();
+    let shown = format!("{builder:?}");
+    for choice in ["fail_fast: true", "max_wait: 2s", "beta_permille: 700"] {
+        assert!(shown.contains(choice), "{choice}: {shown}");
     }
-    assert_eq!(shown["paced"]["beta_permille"], 700);
-    let again: StrategyBuilder<Adaptive> = serde_json::from_value(shown.clone()).unwrap();
-    assert_eq!(to_value(&again).unwrap(), shown);
     let strategy = builder.build().unwrap();
     let settings = strategy.settings();
+    assert_eq!(settings.backoff.delay(1, true, 0), Duration::from_nanos(5));
     assert_eq!(
         (settings.max_attempts, settings.max_backoff),
         (5, Duration::from_secs(3))
@@ -251,12 +249,4 @@ fn snapshots_can_be_written() {
         to_string(&quota).unwrap(),
         r#"{"available":7,"capacity":7}"#
     );
-}
-
-#[test]
-fn a_slow_start_stands_in_the_text() {
-    let settings = PacedSettings::builder().slow_start(true).build().unwrap();
-    let text = to_string(&settings).unwrap();
-    assert_eq!(from_str::<PacedSettings>(&text).unwrap(), settings);
-    assert!(text.contains(r#""slow_start":true"#), "{text}");
 }

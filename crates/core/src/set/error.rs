@@ -21,15 +21,6 @@ impl Binding {
     }
 }
 
-impl Binding {
-    /// Returns the error of a request that does not wait.
-    pub(crate) const fn refusal(self) -> SetError {
-        let Self { limit, wait } = self;
-        let error = AcquireError::NotInTime { wait };
-        SetError::Limit { limit, error }
-    }
-}
-
 impl fmt::Display for Binding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "limit {} asks for a wait of {:?}", self.limit, self.wait)
@@ -104,3 +95,10 @@ impl fmt::Display for SetError {
 }
 
 impl Error for SetError {}
+
+impl From<Binding> for SetError {
+    fn from(Binding { limit, wait }: Binding) -> Self {
+        let error = AcquireError::NotInTime { wait };
+        Self::Limit { limit, error }
+    }
+}

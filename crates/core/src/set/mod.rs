@@ -243,7 +243,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
             })?;
         }
         match self.binding(now, weights, class) {
-            Some(binding) => Err(binding.refusal()),
+            Some(binding) => Err(binding.into()),
             None => Ok(()),
         }
     }
@@ -281,7 +281,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         let latest = self.binding(now, weights, class);
         latest
             .map_or(binding, |latest| latest.later(binding))
-            .refusal()
+            .into()
     }
 
     /// Returns the limit that a request would have to wait for longest, `None` if it need not wait.

@@ -94,7 +94,7 @@ impl DeclaredSettings {
 
     /// Returns the dimension of the limits that are obeyed.
     #[must_use]
-    pub const fn obeyed(&self) -> Dimension {
+    pub(crate) const fn obeyed(&self) -> Dimension {
         self.dimension
     }
 

@@ -55,8 +55,6 @@ use crate::fixed::{Rate, SECOND};
 /// # Ok::<(), paceline::law::PacedSettingsError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[cfg_attr(feature = "serde", serde(into = "text::PacedText"))]
 pub struct PacedSettings {
     floor: Rate,
     ceiling: Option<Rate>,
@@ -76,7 +74,7 @@ pub struct PacedSettings {
 
 /// For which clients the constants of the law are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub(crate) enum Profile {
     /// Any.

@@ -19,47 +19,20 @@ struct RateText {
     per: Duration,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's form")]
-fn is_usual(preset: &Profile) -> bool {
-    *preset == Profile::Usual
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's form")]
-const fn is_off(yes: &bool) -> bool {
-    !*yes
-}
-
-fn is_a_minute(pause: &Duration) -> bool {
-    pause.as_secs() == 60 && pause.subsec_nanos() == 0
-}
-
 /// What may stand in a file; what does not is as by default.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct PacedText {
-    #[serde(skip_serializing_if = "is_usual")]
-    preset: Profile,
-    floor: RateText,
-    #[serde(skip_serializing_if = "Option::is_none")]
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PacedText {
+    preset: Option<Profile>,
+    floor: Option<RateText>,
     ceiling: Option<RateText>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     initial_rate: Option<RateText>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     cycle: Option<Duration>,
-    #[serde(skip_serializing_if = "is_off")]
-    slow_start: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    slow_start: Option<bool>,
     max_slope: Option<RateText>,
-    beta_permille: u16,
-    burst: Duration,
-    #[serde(skip_serializing_if = "is_a_minute")]
-    max_pause: Duration,
-}
-
-impl Default for PacedText {
-    fn default() -> Self {
-        PacedSettings::new().into()
-    }
+    beta_permille: Option<u16>,
+    burst: Option<Duration>,
+    max_pause: Option<Duration>,
 }
 
 impl<'de> Deserialize<'de> for PacedSettings {
@@ -69,51 +42,31 @@ impl<'de> Deserialize<'de> for PacedSettings {
     }
 }
 
+/// Hands the values that are there to their setters.
+macro_rules! set {
+    ($settings:ident, $text:ident: $($rate:ident)+; $($value:ident)+) => {
+        $(if let Some(RateText { tokens, per }) = $text.$rate {
+            $settings = $settings.$rate(tokens, per);
+        })+
+        $(if let Some(value) = $text.$value {
+            $settings = $settings.$value(value);
+        })+
+    };
+}
+
 impl TryFrom<PacedText> for PacedSettings {
     type Error = PacedSettingsError;
 
     fn try_from(text: PacedText) -> Result<Self, PacedSettingsError> {
-        let preset = Self {
-            profile: text.preset,
-            ..Self::new()
-        };
-        let mut settings = preset
-            .to_builder()
-            .floor(text.floor.tokens, text.floor.per)
-            .slow_start(text.slow_start)
-            .beta_permille(text.beta_permille)
-            .burst(text.burst)
-            .max_pause(text.max_pause);
-        if let Some(RateText { tokens, per }) = text.ceiling {
-            settings = settings.ceiling(tokens, per);
+        let mut settings = Self::builder();
+        if let Some(preset) = text.preset {
+            settings.settings.profile = preset;
         }
-        if let Some(RateText { tokens, per }) = text.initial_rate {
-            settings = settings.initial_rate(tokens, per);
-        }
-        if let Some(RateText { tokens, per }) = text.max_slope {
-            settings = settings.max_slope(tokens, per);
-        }
+        set!(settings, text: floor ceiling initial_rate max_slope; slow_start beta_permille burst max_pause);
         if let Some(length) = text.cycle {
             settings.settings.cycle = settings.noted(cycle(length));
         }
         settings.build()
-    }
-}
-
-impl From<PacedSettings> for PacedText {
-    fn from(settings: PacedSettings) -> Self {
-        Self {
-            preset: settings.profile,
-            floor: settings.floor.into(),
-            ceiling: settings.ceiling.map(RateText::from),
-            initial_rate: settings.initial.map(RateText::from),
-            cycle: settings.cycle.map(span),
-            slow_start: settings.slow_start,
-            max_slope: settings.slope().map(RateText::from),
-            beta_permille: settings.permille(),
-            burst: Duration::from_nanos(settings.burst),
-            max_pause: Duration::from_nanos(settings.pause),
-        }
     }
 }
 
