@@ -242,7 +242,7 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> SendLimiter<R, C, Z> {
 /// A request for send tokens that is about to be made, from [`SendLimiter`]: for a weight, or for
 /// one of each limit of a [`SendSet`](crate::SendSet).
 #[must_use = "a request does nothing until it is tried, awaited or reserved"]
-#[derive(Clone)]
+#[derive()]
 pub struct AcquireRequest<R, C, Z, W = u32> {
     pub(super) limiter: SendLimiter<R, C, Z>,
     pub(super) weight: W,
