@@ -39,11 +39,11 @@ pub trait BackoffStrategy: fmt::Debug + Send + Sync {
 
 /// Exponential backoff with full jitter: `b × min(base × 2^(retry − 1), max_delay)`. `b` is uniform
 /// over (0, 1]: `(random + 1) / 2⁶⁴`, and the product is rounded down to whole nanoseconds. So
-/// `random = u64::MAX` gives exactly the capped delay. The cap comes before the
-/// jitter, so delays at the cap are spread as well (botocore's fix #3178). The base is chosen by
-/// the latest failure, the exponent by the number of the retry whatever came before ("Retry
-/// behavior", AWS SDKs and Tools Reference Guide). A base or cap of zero gives no delays. Spans beyond
-/// 2⁶⁴ − 1 ns, 584 years, count as that.
+/// `random = u64::MAX` gives exactly the capped delay. The cap comes before the jitter, so delays
+/// at the cap are spread as well (botocore's fix #3178). The base is chosen by the latest failure,
+/// the exponent by the number of the retry whatever came before ("Retry behavior", AWS SDKs and
+/// Tools Reference Guide). A base or cap of zero gives no delays. Spans beyond 2⁶⁴ − 1 ns, 584
+/// years, count as that.
 ///
 /// # Examples
 ///

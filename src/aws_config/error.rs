@@ -56,6 +56,7 @@ impl fmt::Display for ConfigError {
 
 impl Error for ConfigError {}
 
+#[doc(hidden)]
 impl From<ConfigFault> for ConfigError {
     fn from(fault: ConfigFault) -> Self {
         Self(fault)
@@ -93,9 +94,6 @@ pub enum ConfigFault {
     NoProfile {
         /// Its name.
         profile: String,
-        /// What the files have and was [not loaded](super::ProfileFile::skipped): perhaps the
-        /// profile is there.
-        skipped: Vec<ProfileFileError>,
     },
 }
 
@@ -110,12 +108,7 @@ impl fmt::Display for ConfigFault {
             Self::File(error) => error.fmt(f),
             Self::Unreadable { file, error } => write!(f, "{}: {error}", file.display()),
             Self::NotUtf8 { file } => write!(f, "{}: not in UTF-8", file.display()),
-            Self::NoProfile { profile, skipped } => {
-                write!(f, "no profile {profile:?}")?;
-                skipped
-                    .iter()
-                    .try_for_each(|line| write!(f, "; not loaded: {line}"))
-            }
+            Self::NoProfile { profile } => write!(f, "no profile {profile:?}"),
         }
     }
 }

@@ -287,11 +287,7 @@ impl Profile {
                 files,
             }),
             Some(name) if files.iter().any(|file| file.contains(&name)) => Ok(Self { name, files }),
-            Some(profile) => {
-                let skipped = files.iter().flat_map(|file| file.skipped().iter().cloned());
-                let skipped = skipped.collect();
-                Err(ConfigFault::NoProfile { profile, skipped }.into())
-            }
+            Some(profile) => Err(ConfigFault::NoProfile { profile }.into()),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    profile_error::{ProfileFileError, ProfileFileFault},
+    profile_error::ProfileFileError,
     syntax::{self, Property, Section},
 };
 
@@ -27,7 +27,6 @@ pub enum ProfileFileKind {
 /// - Keys are of `A-Z a-z 0-9 _ - / . % @ : +`; others are not loaded.
 /// - Sections of other kinds, such as `[sso-session NAME]`, are not loaded. Their lines have to be
 ///   well formed all the same.
-/// - What is not loaded and looks like a mistake is in [`skipped`](Self::skipped).
 /// - Sections of one name are one profile. The last value of a key counts, in whatever case it is
 ///   written. `[profile default]` anywhere takes the place of every `[default]`.
 /// - `#` and `;` begin a comment: at the start of a line, after whitespace behind a property,
@@ -60,7 +59,6 @@ pub enum ProfileFileKind {
 pub struct ProfileFile {
     path: PathBuf,
     profiles: Profiles,
-    skipped: Vec<ProfileFileError>,
 }
 
 /// Sorted by name, without a name twice: there are few, and a tree takes long to compile.
@@ -93,39 +91,14 @@ impl ProfileFile {
         text: &str,
     ) -> Result<Self, ProfileFileError> {
         let path = path.into();
-        let error = |(line, fault)| ProfileFileError {
+        let sections = syntax::sections(text);
+        let sections = sections.map_err(|(line, fault)| ProfileFileError {
             file: path.clone(),
             line,
             fault,
-        };
-        let mut skipped = Vec::new();
-        let sections = syntax::sections(text).map_err(error)?;
-        let profiles = merge(kind, sections, &mut skipped);
-        Ok(Self {
-            profiles,
-            skipped: skipped.into_iter().map(error).collect(),
-            path,
-        })
-    }
-
-    /// Returns the lines that are well formed and not loaded, but may have been meant to be:
-    /// sections whose name cannot be read, and keys.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use paceline::aws_config::{ProfileFile, ProfileFileKind};
-    ///
-    /// let text = "[profile my profile]\nmax_attempts = 5";
-    /// let file = ProfileFile::parse(ProfileFileKind::Config, "config", text)?;
-    /// assert!(!file.contains("my profile"));
-    /// let said = file.skipped()[0].to_string();
-    /// assert_eq!(said, "config:1: a profile's name of several words needs quotes around it");
-    /// # Ok::<(), paceline::aws_config::ProfileFileError>(())
-    /// ```
-    #[must_use]
-    pub fn skipped(&self) -> &[ProfileFileError] {
-        &self.skipped
+        })?;
+        let profiles = merge(kind, sections);
+        Ok(Self { path, profiles })
     }
 
     /// Returns the file's path, as it was given.
@@ -168,57 +141,31 @@ enum Named<'a> {
     PlainDefault,
 }
 
-/// Returns the profile that a section's header names, `None` for a section of another kind, and
-/// what is wrong with a header that may have been meant as a profile's.
-fn named(kind: ProfileFileKind, header: &str) -> Result<Option<Named<'_>>, ProfileFileFault> {
+/// Returns the profile that a section's header names, `None` for a section of another kind.
+fn named(kind: ProfileFileKind, header: &str) -> Option<Named<'_>> {
     match (kind, syntax::split_header(header)) {
-        (ProfileFileKind::Config, Some((PREFIX, name))) => match syntax::name(name) {
-            Some(name) => Ok(Some(Named::Profile(name))),
-            None => Err(ProfileFileFault::UnreadableName),
-        },
-        (ProfileFileKind::Config, Some(_)) => Ok(None),
-        (ProfileFileKind::Config, None) if header == DEFAULT => Ok(Some(Named::PlainDefault)),
-        (ProfileFileKind::Config, None) => Err(ProfileFileFault::NoPrefix),
-        (ProfileFileKind::Credentials, _) if header.is_empty() => Ok(None),
-        (ProfileFileKind::Credentials, _) => Ok(Some(Named::Profile(header))),
+        (ProfileFileKind::Config, Some((PREFIX, name))) => syntax::name(name).map(Named::Profile),
+        (ProfileFileKind::Config, None) if header == DEFAULT => Some(Named::PlainDefault),
+        (ProfileFileKind::Config, _) => None,
+        (ProfileFileKind::Credentials, _) => (!header.is_empty()).then_some(Named::Profile(header)),
     }
 }
 
-fn merge(
-    kind: ProfileFileKind,
-    sections: Vec<Section<'_>>,
-    skipped: &mut Vec<(usize, ProfileFileFault)>,
-) -> Profiles {
+fn merge(kind: ProfileFileKind, sections: Vec<Section<'_>>) -> Profiles {
     let is_prefixed_default =
-        |section: &Section<'_>| named(kind, section.header) == Ok(Some(Named::Profile(DEFAULT)));
+        |section: &Section<'_>| named(kind, section.header) == Some(Named::Profile(DEFAULT));
     let prefixed_default = sections.iter().any(is_prefixed_default);
     let mut profiles = Profiles::new();
     for section in sections {
         let name = match named(kind, section.header) {
-            Ok(Some(Named::PlainDefault)) if prefixed_default => {
-                Err(ProfileFileFault::ReplacedDefault)
-            }
-            Ok(Some(Named::PlainDefault)) => Ok(DEFAULT),
-            Ok(Some(Named::Profile(name))) => Ok(name),
-            Ok(None) => continue,
-            Err(fault) => Err(fault),
-        };
-        let name = match name {
-            Ok(name) => name,
-            Err(fault) => {
-                skipped.push((section.line, fault));
-                continue;
-            }
+            Some(Named::PlainDefault) if !prefixed_default => DEFAULT,
+            Some(Named::Profile(name)) => name,
+            Some(Named::PlainDefault) | None => continue,
         };
         let profile = find_or_add(&mut profiles, name.to_owned());
-        for Property {
-            key, line, value, ..
-        } in section.properties
-        {
+        for Property { key, value, .. } in section.properties {
             if is_key(&key) {
                 *find_or_add(profile, key) = value;
-            } else {
-                skipped.push((line, ProfileFileFault::KeyCharacters));
             }
         }
     }

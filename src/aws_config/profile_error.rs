@@ -1,9 +1,9 @@
-//! A line of a profile file that is invalid, or that is not loaded.
+//! A line of a profile file that is invalid.
 
 use core::{error::Error, fmt};
 use std::path::{Path, PathBuf};
 
-/// A line of a profile file that is invalid, or that is not loaded.
+/// A line of a profile file that is invalid.
 ///
 /// The line itself is not repeated: it may hold a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,16 +59,6 @@ pub enum ProfileFileFault {
     SubPropertyNoEquals,
     /// A sub-property has no name.
     SubPropertyNoName,
-    /// A section of a config file is not loaded: its profile's name has several words without
-    /// quotes around them, or quotes that do not match.
-    UnreadableName,
-    /// A section of a config file is not loaded: it has a name, and not the word `profile` before
-    /// it.
-    NoPrefix,
-    /// `[default]` of a config file is not loaded: the file has `[profile default]` too.
-    ReplacedDefault,
-    /// A property is not loaded: its key has other characters than `A-Z a-z 0-9 _ - / . % @ : +`.
-    KeyCharacters,
 }
 
 impl fmt::Display for ProfileFileFault {
@@ -81,10 +71,6 @@ impl fmt::Display for ProfileFileFault {
             Self::NothingToContinue => "an indented line without a property to continue",
             Self::SubPropertyNoEquals => "a sub-property without '='",
             Self::SubPropertyNoName => "a sub-property without a name",
-            Self::UnreadableName => "a profile's name of several words needs quotes around it",
-            Self::NoPrefix => "a section that is no profile without the word 'profile' in it",
-            Self::ReplacedDefault => "'[profile default]' takes the place of '[default]'",
-            Self::KeyCharacters => "a key with characters that keys cannot have",
         })
     }
 }

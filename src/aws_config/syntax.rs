@@ -12,16 +12,12 @@ const COMMENT: [char; 2] = ['#', ';'];
 pub(super) struct Section<'a> {
     /// What stands between the brackets, trimmed.
     pub(super) header: &'a str,
-    /// The number of its line.
-    pub(super) line: usize,
     pub(super) properties: Vec<Property>,
 }
 
 pub(super) struct Property {
     /// In lower case.
     pub(super) key: String,
-    /// The number of its line.
-    pub(super) line: usize,
     /// Continuations stand on lines of their own.
     pub(super) value: String,
     /// Whether continuations have to be properties themselves.
@@ -32,23 +28,18 @@ pub(super) struct Property {
 pub(super) fn sections(text: &str) -> Result<Vec<Section<'_>>, (usize, Fault)> {
     let mut sections = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
-        read_line(number, line, &mut sections).map_err(|fault| (number, fault))?;
+        read_line(line, &mut sections).map_err(|fault| (number, fault))?;
     }
     Ok(sections)
 }
 
-fn read_line<'a>(
-    number: usize,
-    line: &'a str,
-    sections: &mut Vec<Section<'a>>,
-) -> Result<(), Fault> {
+fn read_line<'a>(line: &'a str, sections: &mut Vec<Section<'a>>) -> Result<(), Fault> {
     if trim(line).is_empty() || line.starts_with(COMMENT) {
         return Ok(());
     }
     if line.starts_with('[') {
         sections.push(Section {
             header: header(line)?,
-            line: number,
             properties: Vec::new(),
         });
         return Ok(());
@@ -58,7 +49,7 @@ fn read_line<'a>(
         let property = section.properties.last_mut();
         property.ok_or(Fault::NothingToContinue)?.extend(trim(line))
     } else {
-        section.properties.push(Property::read(number, line)?);
+        section.properties.push(Property::read(line)?);
         Ok(())
     }
 }
@@ -96,14 +87,13 @@ fn header(line: &str) -> Result<&str, Fault> {
 }
 
 impl Property {
-    fn read(number: usize, line: &str) -> Result<Self, Fault> {
+    fn read(line: &str) -> Result<Self, Fault> {
         let (key, value) = split_property(line).ok_or(Fault::NoEquals)?;
         if key.is_empty() {
             return Err(Fault::NoName);
         }
         Ok(Self {
             key: key.to_ascii_lowercase(),
-            line: number,
             value: value.to_owned(),
             nested: value.is_empty(),
         })

@@ -35,8 +35,8 @@ use crate::Failure;
 
 /// Returns what errors of the type `E` mean, as far as it knows.
 ///
-/// Closures are classifiers too: `|error: &E| -> Option<Failure>`. In a pair the first that
-/// knows decides. [`IoErrorClassifier`] is built in, and with the feature `http` `HttpClassifier` and
+/// Closures are classifiers too: `|error: &E| -> Option<Failure>`. In a pair the first that knows
+/// decides. [`IoErrorClassifier`] is built in, and with the feature `http` `HttpClassifier` and
 /// `RefusalClassifier`.
 ///
 /// # Examples

@@ -19,6 +19,7 @@ pub trait Answers {
     /// # Errors
     ///
     /// The error of the attempt.
+    #[doc(hidden)]
     fn reported<T, E>(answer: Self::Output<T, E>) -> Result<Reported<T>, Reported<E>>;
 }
 

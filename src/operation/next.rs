@@ -6,7 +6,7 @@ use super::{Attempt, Stop};
 use crate::wait::Rest;
 
 /// What the host of an [`Attempts`](super::Attempts) does next.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Next {
     /// Sleep: a backoff. No place in line is held meanwhile.
@@ -20,7 +20,7 @@ pub enum Next {
 }
 
 /// What follows a failed attempt.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verdict {
     /// There is another attempt, after this backoff. [`Attempts::next`](super::Attempts::next) says

@@ -52,8 +52,8 @@ impl<S: RetryStrategy + 'static> ScopesBuilder<S> {
     /// without one.
     ///
     /// `make` is called when a key is seen for the first time, or again after its scope was
-    /// dropped; for one key perhaps by two threads at once, of which one keeps its result. It
-    /// may panic: then nothing is made, and no room lost. A strategy's own events have the name that
+    /// dropped; for one key perhaps by two threads at once, of which one keeps its result. It may
+    /// panic: then nothing is made, and no room lost. A strategy's own events have the name that
     /// `make` gives it.
     pub fn new(
         make: impl Fn(Option<&str>) -> Result<S, SettingsError> + Send + Sync + 'static,

@@ -5,7 +5,7 @@ use core::{error::Error, fmt};
 use crate::strategy::settings::SettingsError;
 
 /// There is no state for the key, and none was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ScopeRefused {
     /// There are as many scopes as there may be, and none was found that is idle and not in use.

@@ -68,7 +68,7 @@ pub struct Scopes<S>(Arc<Store<S>>);
 ///
 /// Each field was true at some moment of the call that made it, not necessarily the same one for
 /// all.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ScopesSnapshot {

@@ -142,8 +142,8 @@ impl<M> StrategyBuilder<M> {
         /// Lets no built-in backoff after throttling be shorter, though jitter would have it. Zero by
         /// default.
         ///
-        /// Full jitter draws delays near zero now and then. The jitter spreads over what is left above
-        /// the floor, so that delays do not gather there.
+        /// Full jitter draws delays near zero now and then. The jitter spreads over what is left
+        /// above the floor, so that delays do not gather there.
         ///
         /// # Examples
         ///

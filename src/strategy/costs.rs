@@ -2,7 +2,8 @@
 
 use super::{failure::Failure, settings::RetryGeneration};
 
-/// Returns the tokens of the quota that a retry after `failure` takes, by the rules of `generation`.
+/// Returns the tokens of the quota that a retry after `failure` takes, by the rules of
+/// `generation`.
 ///
 /// | generation | throttling | timeout | other |
 /// |---|---|---|---|

@@ -323,8 +323,8 @@ impl<P> Engine<P> {
         }
     }
 
-    /// Returns the delay before the `retry`-th retry: the backoff, with the service's hint taken into
-    /// account.
+    /// Returns the delay before the `retry`-th retry: the backoff, with the service's hint taken
+    /// into account.
     ///
     /// A hint that is a floor is added to the backoff: clients refused at one instant are given one
     /// hint, and the jitter spreads them after it.

@@ -20,8 +20,8 @@ use crate::{Clock, Failure, RetryToken, SendPermit, Timestamp};
 /// [`refresh_retry_token`](Self::refresh_retry_token). [`Attempts`](crate::operation::Attempts)
 /// makes these calls for any implementation.
 ///
-/// Whatever dereferences to a strategy is a strategy: references, `Box`es, `Arc`s. A strategy around
-/// another one names it as its [`inside`](Self::inside), and implements only what differs.
+/// Whatever dereferences to a strategy is a strategy: references, `Box`es, `Arc`s. A strategy
+/// around another one names it as its [`inside`](Self::inside), and implements only what differs.
 ///
 /// # Examples
 ///
@@ -176,8 +176,10 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
     /// Returns the clock that times the strategy's sends and the deadlines of its operations. By
     /// default the system's, [`MonotonicClock`](crate::MonotonicClock).
     fn clock(&self) -> &dyn Clock {
-        self.inside()
-            .map_or(crate::clock::system(), RetryStrategy::clock)
+        match self.inside() {
+            Some(inside) => inside.clock(),
+            None => crate::clock::system(),
+        }
     }
 
     /// Returns the strategy's identity, which its events have (`strategy=3`). By default

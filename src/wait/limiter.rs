@@ -248,7 +248,7 @@ impl<L: Limit, C: Clock, Z> SendLimiter<L, C, Z> {
 /// A request for send tokens that is about to be made, from [`SendLimiter`]: for a weight, or for
 /// one of each limit of a [`SendSet`](crate::SendSet).
 #[must_use = "a request does nothing until it is tried, awaited or reserved"]
-#[derive(Clone)]
+#[derive()]
 pub struct AcquireRequest<R, C, Z, W = u32> {
     pub(super) limiter: SendLimiter<R, C, Z>,
     pub(super) weight: W,

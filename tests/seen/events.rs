@@ -196,14 +196,14 @@ fn a_name_is_in_errors_and_in_debug_and_a_scope_s_is_its_key() {
 }
 
 #[test]
-fn a_key_names_whatever_strategy_has_no_name() {
+fn a_key_names_the_scopes_of_a_template_and_all_operations() {
     let log = Log::default();
     let builder = Standard::builder().on_event(log.hook());
     let named = builder.clone().name("patient");
     let scopes = builder
         .clone()
         .scopes()
-        .exceptions(move |key| (key == "bare").then(|| builder.clone().build()))
+        .exceptions(move |key| (key == "bare").then(|| builder.clone().name(key).build()))
         .exceptions(move |key| (key == "named").then(|| named.clone().build()))
         .build()
         .unwrap();
@@ -218,12 +218,10 @@ fn a_key_names_whatever_strategy_has_no_name() {
     assert_eq!(scopes.name(None), None, "the shared state has no key");
 
     let fails = || Err::<(), _>(Failure::not_retryable());
-    let boxed = ScopesBuilder::new(|_| Ok(Box::new(Standard::new()))).build();
-    let boxed = boxed.unwrap();
     let arcs = ScopesBuilder::new(|_| Ok(Arc::new(Standard::new()))).build();
     let arcs = arcs.unwrap();
-    assert_eq!(boxed.get("a").unwrap().name(None).as_deref(), Some("a"));
-    assert_eq!(arcs.get("a").unwrap().name(None).as_deref(), Some("a"));
+    let failed = arcs.operation().scope("a").run(|_| fails()).unwrap_err();
+    assert_eq!(failed.name(), Some("a"), "it was given no name");
     let legacy = ScopesBuilder::new(|_| Ok(Legacy::new())).build().unwrap();
     let failed = legacy.operation().scope("a").run(|_| fails()).unwrap_err();
     assert_eq!(failed.name(), Some("a"), "it cannot be named");

@@ -36,5 +36,5 @@ each!(moved: Acquire<&SendRate, MonotonicClock, DefaultSleep>, PlaceInLine<&Send
 each!(value: AcquireError, Attempt, HttpClassifier, ControlLaw, DefaultSleep, Execution, ExponentialBackoff,
     Failure, Fault, Idempotency, IoErrorClassifier, Outcome, PacedSettings,
     PacedSettingsError, RetryAfter, 
-    RetryGeneration, RetryMode, RetrySafety, ScopeRefused, SendPermit, ServiceUnavailable, SettingsError, 
+    RetryGeneration, RetryMode, RetrySafety, SendPermit, ServiceUnavailable, SettingsError, 
     StopReason, StrategyId, Timestamp, WeightError);

@@ -1,5 +1,5 @@
-//! Settings out of a text, and snapshots as text: what is read, what is refused, and that the error names the
-//! field.
+//! Settings out of a text, and snapshots as text: what is read, what is refused, and that the error
+//! names the field.
 
 use core::{fmt::Debug, num::NonZeroU32, time::Duration};
 

@@ -77,9 +77,9 @@ fn what_cannot_come_in_time_is_refused_with_its_limit() {
     let world = World::default();
     let (limiter, _) = limiter(&world.hands);
     for _ in 0..3 {
-        let asked = limiter.tokens([1, 50]).within(ms(199));
-        assert_eq!(asked.clone().reserve().map(drop), Err(not_in_time(0, 200)));
-        assert_eq!(asked.acquire_blocking(), Err(not_in_time(0, 200)));
+        let asked = || limiter.tokens([1, 50]).within(ms(199));
+        assert_eq!(asked().reserve().map(drop), Err(not_in_time(0, 200)));
+        assert_eq!(asked().acquire_blocking(), Err(not_in_time(0, 200)));
         let tried = limiter.tokens([1, 50]).try_acquire();
         assert_eq!(tried, Err(not_in_time(0, 200)));
     }

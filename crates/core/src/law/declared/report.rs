@@ -175,8 +175,8 @@ impl LimitReport {
 
     /// Returns what the request cost of this limit, if the service said.
     #[must_use]
-    #[doc(hidden)]
-    pub const fn declared_cost(&self) -> Option<u64> {
+    #[cfg(test)]
+    const fn declared_cost(&self) -> Option<u64> {
         self.cost
     }
 
