@@ -22,11 +22,11 @@ use aws_smithy_runtime_api::client::{
     orchestrator::{HttpRequest, HttpResponse},
 };
 use aws_smithy_types::body::SdkBody;
+use kit::{Always, SECOND};
 use paceline::{Adaptive, law::PacedSettings};
 use paceline_aws::Pacing;
-use support::{Always, Stopped, config, copy, operation};
+use support::{Stopped, config, copy, operation};
 
-const SECOND: Duration = Duration::from_secs(1);
 /// What a retry costs here, of 500.
 const COST: u32 = 14;
 

@@ -15,11 +15,12 @@ use core::{
 
 use async_trait::async_trait;
 use http::Extensions;
-use paceline::{Adaptive, law::PacedSettings};
+use kit::{Always, SECOND};
+use paceline::{Adaptive, TokioClock, law::PacedSettings};
 use paceline_reqwest::Pacing;
 use reqwest::{Request, Response};
 use reqwest_middleware::{ClientBuilder, Middleware, Next, Result};
-use support::{Always, Paused, SECOND, bare};
+use support::bare;
 use tokio::time::advance;
 
 /// What a retry costs here, of 500.
@@ -75,7 +76,7 @@ async fn nothing_is_lost_at_any_await() {
     for polls in 0..100 {
         let service = Arc::new(Service::default());
         let strategy = Adaptive::builder()
-            .clock(Arc::new(Paused::new()))
+            .clock(Arc::new(TokioClock::new()))
             .backoff(Arc::new(Always(Duration::from_millis(100))))
             .paced(PacedSettings::fixed(1, SECOND).expect("the rate is in range"));
         let strategy = Arc::new(strategy.build().expect("the settings are in range"));

@@ -7,11 +7,10 @@ mod support;
 use alloc::sync::Arc;
 use core::{sync::atomic::Ordering::SeqCst, time::Duration};
 
-use paceline::{Clock, SendLimiter, SendRate};
+use kit::SECOND;
+use paceline::{Clock, SendLimiter, SendRate, TokioClock};
 use paceline_tower::{RetryLayer, SendRateLayer};
-use support::{
-    COST, SECOND, Script, TokioClock, by_number, call, next_in, one_a_second, one_in, polled,
-};
+use support::{COST, Script, by_number, call, next_in, one_a_second, one_in, polled};
 use tower::Layer;
 
 /// One token for each request that was sent, and no place in line.
@@ -54,7 +53,7 @@ async fn retries() {
 async fn waits_for_a_turn() {
     let mut stages = Vec::new();
     for polls in 0..200 {
-        let clock = TokioClock::start();
+        let clock = TokioClock::new();
         let rate = Arc::new(SendRate::paced(one_in(SECOND), clock.now()));
         let layer = SendRateLayer::new(SendLimiter::new(rate.clone()).clock(clock), by_number);
         let script = Script::of([Ok(200), Ok(200)]);
@@ -79,7 +78,7 @@ async fn waits_for_a_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn those_behind_one_who_gives_up_move_up() {
-    let clock = TokioClock::start();
+    let clock = TokioClock::new();
     let rate = Arc::new(SendRate::paced(one_in(SECOND), clock.now()));
     let layer = SendRateLayer::new(SendLimiter::new(rate.clone()).clock(clock), by_number);
     let service = layer.layer(Script::of([Ok(200), Ok(200)]));

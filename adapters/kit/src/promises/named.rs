@@ -11,7 +11,7 @@ use paceline::{
     },
 };
 
-use crate::Strategy;
+use super::Strategy;
 
 #[derive(Debug)]
 struct Named(Strategy, &'static str);
