@@ -5,7 +5,6 @@ extern crate alloc;
 mod support;
 
 use alloc::sync::Arc;
-use core::time::Duration;
 
 use aws_sdk_s3::{
     Client,
@@ -14,7 +13,7 @@ use aws_sdk_s3::{
 use aws_smithy_async::rt::sleep::TokioSleep;
 use kit::{
     SECOND, SLOW_DOWN, Said, Server,
-    promises::{Sends, Strategy},
+    promises::{Sends, Setup},
 };
 use paceline::{Adaptive, RetryStrategy};
 use paceline_aws::Pacing;
@@ -27,7 +26,7 @@ fn paced(url: &str, strategy: Arc<dyn RetryStrategy>, scope: &str) -> Builder {
     let pacing = Pacing::shared(strategy).scope(scope);
     let hyper = aws_smithy_http_client::Builder::new().build_http();
     config(TokioSleep::new())
-        .endpoint_url(url.trim_end_matches('/'))
+        .endpoint_url(url)
         .http_client(pacing.http_client(hyper))
         .interceptor(pacing.interceptor())
         .retry_classifier(pacing.classifier())
@@ -35,24 +34,12 @@ fn paced(url: &str, strategy: Arc<dyn RetryStrategy>, scope: &str) -> Builder {
 
 /// Copies an object. Returns `true` if that succeeded. The SDK's own time limit of an operation is
 /// the deadline.
-#[allow(
-    clippy::needless_pass_by_value,
-    reason = "as the promises hand it over"
-)]
-fn copies(
-    url: String,
-    strategy: Strategy,
-    scope: &'static str,
-    deadline: Option<Duration>,
-) -> impl Sends {
-    let config = paced(&url, strategy, scope);
-    let config = match deadline {
-        Some(span) => {
-            let limits = TimeoutConfig::builder().operation_timeout(span);
-            config.timeout_config(limits.build())
-        }
-        None => config,
-    };
+fn copies(setup: &Setup) -> impl Sends + use<> {
+    let config = paced(setup.endpoint(), setup.strategy.clone(), setup.scope);
+    let config = setup.bounded(config, |config, span| {
+        let limits = TimeoutConfig::builder().operation_timeout(span);
+        config.timeout_config(limits.build())
+    });
     let client = Client::from_conf(config.build());
     move || {
         let client = client.clone();
@@ -80,7 +67,7 @@ kit::keep_promises! {
 async fn a_bare_429_is_throttling() {
     let server = Server::with(&[SLOW_DOWN.body("").after(SECOND / 100)]).await;
     let strategy = Arc::new(Adaptive::paced());
-    let client = Client::from_conf(paced(&server.url, strategy.clone(), "hot").build());
+    let client = Client::from_conf(paced(server.endpoint(), strategy.clone(), "hot").build());
     copy(&client).await.expect_err("it is refused");
     let counts = strategy.snapshot().counts;
     assert_eq!((counts.granted, counts.throttled), (2, 3));

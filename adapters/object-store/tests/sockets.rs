@@ -6,12 +6,8 @@ extern crate alloc;
 mod support;
 
 use alloc::sync::Arc;
-use core::time::Duration;
 
-use kit::{
-    HINTED, OK, OVERLOADED, SLOW_DOWN,
-    promises::{self, BODY_DEADLINE, Sends, Strategy},
-};
+use kit::promises::{self, BODY_DEADLINE, Sends, Setup};
 use object_store::{ObjectStoreExt as _, aws::AmazonS3Builder, path::Path};
 use paceline_object_store::{Lanes, PacedConnector};
 use support::{
@@ -20,23 +16,10 @@ use support::{
 };
 
 /// Reads an object of a store that does not retry. Returns `true` if that succeeded.
-#[allow(
-    clippy::needless_pass_by_value,
-    reason = "as the promises hand it over"
-)]
-fn reads(
-    url: String,
-    strategy: Strategy,
-    scope: &'static str,
-    deadline: Option<Duration>,
-) -> impl Sends {
-    let strategy = promises::on(&strategy, scope);
-    let connector = PacedConnector::new(Hyper, Lanes::shared(strategy.clone(), strategy));
-    let connector = match deadline {
-        Some(span) => connector.deadline(span),
-        None => connector,
-    };
-    let store = Arc::new(store_at(url.trim_end_matches('/'), connector));
+fn reads(setup: &Setup) -> impl Sends + use<> {
+    let connector = PacedConnector::new(Hyper, Lanes::shared(setup.scoped(), setup.scoped()));
+    let connector = setup.bounded(connector, PacedConnector::deadline);
+    let store = Arc::new(store_at(setup.endpoint(), connector));
     move || {
         let store = store.clone();
         Box::pin(async move {
@@ -48,16 +31,7 @@ fn reads(
     }
 }
 
-kit::keep_promises! {
-    client: reads,
-    well: OK,
-    refusals: {
-        a_service_that_says_429_is_adapted_to: SLOW_DOWN,
-        a_service_that_says_503_is_adapted_to: OVERLOADED,
-        a_service_that_says_503_and_when_is_adapted_to: HINTED,
-    },
-    slow: OVERLOADED.header(("retry-after", "30")),
-}
+kit::keep_promises! { client: reads }
 
 #[test]
 fn it_takes_two_lines_also_with_the_wrapper() {

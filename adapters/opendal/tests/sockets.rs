@@ -5,50 +5,24 @@ extern crate alloc;
 mod support;
 
 use alloc::sync::Arc;
-use core::time::Duration;
 
-use kit::{
-    HINTED, OK, OVERLOADED, SLOW_DOWN,
-    promises::{self, BODY_DEADLINE, Sends, Strategy},
-};
+use kit::promises::{self, BODY_DEADLINE, Sends, Setup};
 use paceline_opendal::{Lanes, PacingLayer};
 use support::{operator_at, standard};
 
 /// Reads an object, and tells whether that succeeded.
-#[allow(
-    clippy::needless_pass_by_value,
-    reason = "as the promises hand it over"
-)]
-fn reads(
-    url: String,
-    strategy: Strategy,
-    scope: &'static str,
-    deadline: Option<Duration>,
-) -> impl Sends {
-    let strategy = promises::on(&strategy, scope);
-    let lanes = Lanes::shared(strategy.clone(), strategy);
+fn reads(setup: &Setup) -> impl Sends + use<> {
+    let lanes = Lanes::shared(setup.scoped(), setup.scoped());
     let layer = PacingLayer::by(move |_| lanes.clone());
-    let layer = match deadline {
-        Some(span) => layer.deadline(span),
-        None => layer,
-    };
-    let operator = Arc::new(operator_at(url.trim_end_matches('/'), layer));
+    let layer = setup.bounded(layer, PacingLayer::deadline);
+    let operator = Arc::new(operator_at(setup.endpoint(), layer));
     move || {
         let operator = operator.clone();
         Box::pin(async move { operator.read("x").await.is_ok() })
     }
 }
 
-kit::keep_promises! {
-    client: reads,
-    well: OK,
-    refusals: {
-        a_service_that_says_429_is_adapted_to: SLOW_DOWN,
-        a_service_that_says_503_is_adapted_to: OVERLOADED,
-        a_service_that_says_503_and_when_is_adapted_to: HINTED,
-    },
-    slow: OVERLOADED.header(("retry-after", "30")),
-}
+kit::keep_promises! { client: reads }
 
 #[test]
 fn it_takes_one_line() {

@@ -5,11 +5,10 @@ extern crate alloc;
 mod support;
 
 use alloc::sync::Arc;
-use core::time::Duration;
 
 use kit::{
-    BROKEN, HINTED, OK, OVERLOADED, SECOND, SLOW_DOWN, Server,
-    promises::{BODY_DEADLINE, Sends, Strategy},
+    BROKEN, OK, OVERLOADED, SECOND, SLOW_DOWN, Server,
+    promises::{BODY_DEADLINE, Sends, Setup},
     standard,
 };
 use paceline::{Adaptive, Standard, law::PacedSettings, operation::Stop};
@@ -19,17 +18,11 @@ use support::{client, status};
 use tokio::time::Instant;
 
 /// Sends requests, and tells whether they were answered with 200.
-fn reads(
-    url: String,
-    strategy: Strategy,
-    scope: &'static str,
-    deadline: Option<Duration>,
-) -> impl Sends {
-    let pacing = Pacing::shared(strategy).scope_by(move |_| Some(scope.to_owned()));
-    let client = client(match deadline {
-        Some(span) => pacing.deadline(span),
-        None => pacing,
-    });
+fn reads(setup: &Setup) -> impl Sends + use<> {
+    let pacing = Pacing::shared(setup.strategy.clone());
+    let (url, scope) = (setup.url.clone(), setup.scope);
+    let pacing = pacing.scope_by(move |_| Some(scope.to_owned()));
+    let client = client(setup.bounded(pacing, Pacing::deadline));
     move || {
         let request = client.get(&url);
         Box::pin(async move {
@@ -41,16 +34,7 @@ fn reads(
     }
 }
 
-kit::keep_promises! {
-    client: reads,
-    well: OK,
-    refusals: {
-        a_service_that_says_429_is_adapted_to: SLOW_DOWN,
-        a_service_that_says_503_is_adapted_to: OVERLOADED,
-        a_service_that_says_503_and_when_is_adapted_to: HINTED,
-    },
-    slow: OVERLOADED.header(("retry-after", "30")),
-}
+kit::keep_promises! { client: reads }
 
 #[tokio::test]
 async fn an_attempt_that_is_cut_off_says_why() {

@@ -5,7 +5,6 @@ extern crate alloc;
 mod support;
 
 use alloc::sync::Arc;
-use core::time::Duration;
 
 use http::Request;
 use http_body_util::{BodyExt as _, Empty};
@@ -15,8 +14,8 @@ use hyper_util::{
     rt::TokioExecutor,
 };
 use kit::{
-    HINTED, OK, OVERLOADED, SECOND, SLOW_DOWN, Said, Server,
-    promises::{Sends, Strategy},
+    OK, OVERLOADED, SECOND, Said, Server,
+    promises::{Sends, Setup},
 };
 use paceline::{Adaptive, RetryStrategy, Standard};
 use paceline_tower::{BoxError, HttpRequests, HttpResults, Refused, RetryLayer};
@@ -33,17 +32,11 @@ fn page(url: &str) -> Page {
 }
 
 /// Sends a request over HTTP, and tells whether it was answered with 200.
-fn reads(
-    url: String,
-    strategy: Strategy,
-    scope: &'static str,
-    deadline: Option<Duration>,
-) -> impl Sends {
-    let layer = RetryLayer::shared(strategy, HttpResults::new()).replay(HttpRequests);
-    let service = layer
-        .scope(scope)
-        .deadline(deadline.unwrap_or(Duration::MAX))
-        .layer(hyper());
+fn reads(setup: &Setup) -> impl Sends + use<> {
+    let url = setup.url.clone();
+    let layer = RetryLayer::shared(setup.strategy.clone(), HttpResults::new());
+    let layer = layer.replay(HttpRequests).scope(setup.scope);
+    let service = setup.bounded(layer, RetryLayer::deadline).layer(hyper());
     move || {
         let send = service.clone().oneshot(page(&url));
         Box::pin(async move {
@@ -55,16 +48,7 @@ fn reads(
     }
 }
 
-kit::keep_promises! {
-    client: reads,
-    well: OK,
-    refusals: {
-        a_service_that_says_429_is_adapted_to: SLOW_DOWN,
-        a_service_that_says_503_is_adapted_to: OVERLOADED,
-        a_service_that_says_503_and_when_is_adapted_to: HINTED,
-    },
-    slow: OVERLOADED.header(("retry-after", "30")),
-}
+kit::keep_promises! { client: reads }
 
 #[cfg(feature = "grpc")]
 mod grpc {
@@ -77,18 +61,12 @@ mod grpc {
     const GRPC_OK: Said = NO_MESSAGE.header(("grpc-status", "0"));
     const EXHAUSTED: Said = NO_MESSAGE.header(("grpc-status", "8"));
 
-    fn calls(
-        url: String,
-        strategy: Strategy,
-        scope: &'static str,
-        deadline: Option<Duration>,
-    ) -> impl Sends {
-        let layer = RetryLayer::shared(strategy, GrpcResults::new()).replay(Buffered::up_to(1_024));
+    fn calls(setup: &Setup) -> impl Sends + use<> {
+        let url = setup.url.clone();
+        let layer = RetryLayer::shared(setup.strategy.clone(), GrpcResults::new());
+        let layer = layer.replay(Buffered::up_to(1_024)).scope(setup.scope);
         let inner = Client::builder(TokioExecutor::new()).build_http();
-        let service = layer
-            .scope(scope)
-            .deadline(deadline.unwrap_or(Duration::MAX))
-            .layer(inner);
+        let service = setup.bounded(layer, RetryLayer::deadline).layer(inner);
         move || {
             let send = service.clone().oneshot(page(&url));
             Box::pin(async move {

@@ -7,7 +7,7 @@ mod named;
 use alloc::sync::Arc;
 use core::{pin::Pin, time::Duration};
 
-use paceline::{Adaptive, Scopes, law::PacedSettings};
+use paceline::{Adaptive, RetryStrategy, Scopes, law::PacedSettings};
 use tokio::{
     sync::RwLock,
     task::JoinSet,
@@ -17,18 +17,30 @@ use tokio::{
 use crate::{SECOND, Said, Server, server::limited as policed};
 
 pub use hostile::{BODY_DEADLINE, a_hostile_body_is_bounded};
-pub use named::on;
 
 /// The deadline of the clients of [`a_deadline_ends_everything`].
 pub const DEADLINE: Duration = Duration::from_secs(2);
 
 /// Makes the tests of what every adapter promises. [`a_hostile_body_is_bounded`] is not among them.
 ///
-/// `client` is a [`Client`]. It is answered `well` where all is well. Each row of `refusals` names a
-/// test against a service that answers so what is over its limit. `slow` asks for a wait of 30 s.
+/// `client` makes from a [`Setup`] what sends. The service answers `well` where all is well. Each row
+/// of `refusals` names a test against a service that answers so what is over its limit. `slow` asks
+/// for a wait of 30 s. With `client` alone the service speaks plain HTTP.
 /// With `busy: true` the client is slow in a build for tests: the tests with a deadline run alone.
 #[macro_export]
 macro_rules! keep_promises {
+    (client: $client:path $(,)?) => {
+        $crate::keep_promises! {
+            client: $client,
+            well: $crate::OK,
+            refusals: {
+                a_service_that_says_429_is_adapted_to: $crate::SLOW_DOWN,
+                a_service_that_says_503_is_adapted_to: $crate::OVERLOADED,
+                a_service_that_says_503_and_when_is_adapted_to: $crate::HINTED,
+            },
+            slow: $crate::OVERLOADED.header(("retry-after", "30")),
+        }
+    };
     (client: $client:path, $($rest:tt)+) => {
         $crate::keep_promises! { busy: false, client: $client, $($rest)+ }
     };
@@ -99,10 +111,49 @@ pub trait Sends: Fn() -> Read + Clone + Send + 'static {}
 
 impl<F: Fn() -> Read + Clone + Send + 'static> Sends for F {}
 
-/// Makes what sends requests to a URL by a strategy: on which scope, and with which deadline.
-pub trait Client<F>: Fn(String, Strategy, &'static str, Option<Duration>) -> F {}
+/// What a client of a test is to do.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Where it sends to.
+    pub url: String,
+    /// By which strategy.
+    pub strategy: Strategy,
+    /// On which of its scopes.
+    pub scope: &'static str,
+    /// How long a request may take, with all its attempts and waits.
+    pub deadline: Option<Duration>,
+}
 
-impl<F, C: Fn(String, Strategy, &'static str, Option<Duration>) -> F> Client<F> for C {}
+impl Setup {
+    fn new(server: &Server, strategy: &Strategy) -> Self {
+        Self {
+            url: server.url.clone(),
+            strategy: strategy.clone(),
+            scope: "hot",
+            deadline: None,
+        }
+    }
+
+    /// Returns the URL without the slash at its end.
+    #[must_use]
+    pub fn endpoint(&self) -> &str {
+        self.url.trim_end_matches('/')
+    }
+
+    /// Returns the strategy with all operations on the scope.
+    #[must_use]
+    pub fn scoped(&self) -> Arc<dyn RetryStrategy> {
+        named::on(&self.strategy, self.scope)
+    }
+
+    /// Returns `built` with the deadline, if there is one.
+    pub fn bounded<T>(&self, built: T, bound: impl FnOnce(T, Duration) -> T) -> T {
+        match self.deadline {
+            Some(span) => bound(built, span),
+            None => built,
+        }
+    }
+}
 
 /// Returns the settings of `tokens` in each `span`, a tenth of a second's worth at once.
 fn fixed(tokens: u32, span: Duration) -> PacedSettings {
@@ -143,13 +194,11 @@ async fn burst(count: u32, send: impl Fn() -> Read) -> (usize, Duration) {
 
 /// A scope that is limited to 10/s sends 30 in 2 to 5 s (with two turns for each they take 5.9 s).
 /// It does not slow another one, which is done first; in the same line it would be last.
-pub async fn a_limited_scope_slows_no_other<F: Sends>(well: Said, client: impl Client<F>) {
+pub async fn a_limited_scope_slows_no_other<F: Sends>(well: Said, client: impl Fn(&Setup) -> F) {
     let (server, strategy) = (Server::with(&[well]).await, limited(10, SECOND));
     let of = |scope| {
-        burst(
-            30,
-            client(server.url.clone(), strategy.clone(), scope, None),
-        )
+        let setup = Setup::new(&server, &strategy);
+        burst(30, client(&Setup { scope, ..setup }))
     };
     let ((hot, took), (free, at_once)) = tokio::join!(of("hot"), of("free"));
     assert_eq!((hot, free), (30, 30));
@@ -159,9 +208,13 @@ pub async fn a_limited_scope_slows_no_other<F: Sends>(well: Said, client: impl C
 
 /// Of 512 requests that 32 tasks send to a service of 50/s, which answers the others with
 /// `refusal`, at most 1 % fail.
-pub async fn a_service_is_adapted_to<F: Sends>(well: Said, refusal: Said, client: impl Client<F>) {
+pub async fn a_service_is_adapted_to<F: Sends>(
+    well: Said,
+    refusal: Said,
+    client: impl Fn(&Setup) -> F,
+) {
     let server = Server::saying(policed(50.0, well, refusal)).await;
-    let send = client(server.url.clone(), paced(), "hot", None);
+    let send = client(&Setup::new(&server, &paced()));
     let mut tasks = JoinSet::new();
     for _ in 0..32 {
         let send = send.clone();
@@ -192,10 +245,15 @@ fn assert_in_time(begun: Instant) {
 pub async fn a_deadline_ends_everything<F: Sends>(
     well: Said,
     refusal: Said,
-    client: impl Client<F>,
+    client: impl Fn(&Setup) -> F,
 ) {
-    let client =
-        |server: &Server, strategy| client(server.url.clone(), strategy, "hot", Some(DEADLINE));
+    let client = |server: &Server, strategy: Strategy| {
+        let setup = Setup::new(server, &strategy);
+        client(&Setup {
+            deadline: Some(DEADLINE),
+            ..setup
+        })
+    };
     let server = Server::with(&[well.after(30 * SECOND)]).await;
     let send = client(&server, paced());
     let begun = Instant::now();
@@ -240,7 +298,7 @@ async fn drop_once(request: Read, is_time: impl Fn() -> bool) {
 pub async fn a_dropped_request_leaves_nothing<F: Sends>(
     well: Said,
     refusal: Said,
-    client: impl Client<F>,
+    client: impl Fn(&Setup) -> F,
 ) {
     // One token in 100 s: the wait for the next one shows each place and permit that is left.
     let check = |scopes: &Scopes<Adaptive>, all: Duration, quota: u32| {
@@ -255,7 +313,7 @@ pub async fn a_dropped_request_leaves_nothing<F: Sends>(
     // An attempt under way, and then in line.
     let server = Server::with(&[well.after(30 * SECOND)]).await;
     let strategy = limited(1, 100 * SECOND);
-    let send = client(server.url.clone(), strategy.clone(), "hot", None);
+    let send = client(&Setup::new(&server, &strategy));
     drop_once(send(), || server.requests() == 1).await;
     check(&strategy, 100 * SECOND, 500);
     for _ in 0..2 {
@@ -265,7 +323,7 @@ pub async fn a_dropped_request_leaves_nothing<F: Sends>(
     // A retry that waits as the service asked: the rate pauses for all, and what it paid is back.
     let server = Server::with(&[refusal]).await;
     let strategy = limited(1, 100 * SECOND);
-    let send = client(server.url.clone(), strategy.clone(), "hot", None);
+    let send = client(&Setup::new(&server, &strategy));
     let backs_off = || {
         let state = strategy.find("hot");
         state.is_some_and(|state| state.quota().available() == 495)
@@ -275,9 +333,9 @@ pub async fn a_dropped_request_leaves_nothing<F: Sends>(
 }
 
 /// A request in line whose turn is in 20 s is sent when the rate rises.
-pub async fn a_waiter_goes_early<F: Sends>(well: Said, client: impl Client<F>) {
+pub async fn a_waiter_goes_early<F: Sends>(well: Said, client: impl Fn(&Setup) -> F) {
     let (server, strategy) = (Server::with(&[well]).await, limited(1, 20 * SECOND));
-    let send = client(server.url.clone(), strategy.clone(), "hot", None);
+    let send = client(&Setup::new(&server, &strategy));
     assert!(send().await, "a token was there");
     let begun = Instant::now();
     let waiting = tokio::spawn(send());

@@ -17,8 +17,7 @@ use super::Strategy;
 struct Named(Strategy, &'static str);
 
 /// Returns `strategy` with all operations on `scope`.
-#[must_use]
-pub fn on(strategy: &Strategy, scope: &'static str) -> Arc<dyn RetryStrategy> {
+pub(super) fn on(strategy: &Strategy, scope: &'static str) -> Arc<dyn RetryStrategy> {
     Arc::new(Named(strategy.clone(), scope))
 }
 
