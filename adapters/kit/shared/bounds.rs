@@ -1,4 +1,4 @@
-//! What the users of every adapter set of an operation. The adapters' `src` have links to this file.
+//! The settings of an operation that adapters have in common. Their `src` have links to this file.
 
 use core::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The strategies of a storage service. The adapters' `src` have links to this file.
+//! The strategies of a storage service. The adapters have links to this file in their `src`.
 
 use alloc::sync::Arc;
 

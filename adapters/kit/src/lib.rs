@@ -12,6 +12,7 @@
 extern crate alloc;
 
 mod debug;
+mod dropped;
 pub mod promises;
 mod readme;
 mod server;
@@ -20,6 +21,7 @@ mod strategies;
 use core::time::Duration;
 
 pub use debug::Shown;
+pub use dropped::{COST, check_left, check_tokens, polled};
 pub use readme::count_lines;
 pub use server::{Asked, BROKEN, HINTED, OK, OVERLOADED, Reply, SLOW_DOWN, Said, Server};
 pub use strategies::{Always, fixed, standard};

@@ -3,7 +3,8 @@
 use alloc::sync::Arc;
 use core::{
     fmt::Write as _,
-    future::{Future, pending},
+    future::{Future, pending, ready},
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
     time::Duration,
 };
 use std::{io, sync::Mutex};
@@ -140,6 +141,13 @@ impl Asked {
             .unwrap_or_default()
     }
 
+    /// Returns `true` if the [`head`](Self::head) has all of `words`.
+    #[must_use]
+    pub fn has(&self, words: &[&str]) -> bool {
+        let head = self.head();
+        words.iter().all(|word| head.contains(word))
+    }
+
     /// Returns the first line and the headers.
     #[must_use]
     pub fn head(&self) -> String {
@@ -185,6 +193,23 @@ impl Server {
         F: Future<Output = Reply> + Send + 'static,
     {
         Self::start("127.0.0.1", reply).await
+    }
+
+    /// Starts a server at which the first `fails` requests of a form fail. Of the form are those
+    /// whose head has all of `words`. The reply is `reply(head, fails)`.
+    pub async fn failing(
+        words: &'static [&'static str],
+        fails: usize,
+        reply: impl Fn(&str, bool) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        let count = AtomicUsize::new(0);
+        Self::replying(move |_, request| {
+            let head = request.head();
+            // A count, which nothing else is ordered by.
+            let fails = request.has(words) && count.fetch_add(1, Relaxed) < fails;
+            ready(reply(&head, fails))
+        })
+        .await
     }
 
     async fn start<F>(

@@ -6,13 +6,7 @@ mod support;
 extern crate alloc;
 
 use alloc::sync::Arc;
-use core::{
-    error::Error as _,
-    future::ready,
-    iter,
-    sync::atomic::{AtomicUsize, Ordering},
-    time::Duration,
-};
+use core::{error::Error as _, iter, time::Duration};
 use std::io;
 
 use async_trait::async_trait;
@@ -309,21 +303,15 @@ const FORMS: [Form; 34] = [
 /// many of the form came, and its outcome.
 async fn play(form: Form, failing: Failing, fails: usize, client: Client) -> (usize, Result<()>) {
     let (service, single, asked, words, _) = form;
-    let seen = Arc::new(AtomicUsize::new(0));
-    let counted = seen.clone();
-    let server = Server::replying(move |_, request| {
-        let said = request.head();
-        let is_of_form = words.iter().all(|word| said.contains(word));
-        // A count, which nothing else is ordered by.
-        let n = counted.fetch_add(usize::from(is_of_form), Ordering::Relaxed);
-        let failing = (is_of_form && n < fails).then_some(failing);
-        ready(reply(&said, failing))
+    let server = Server::failing(words, fails, move |head, fails| {
+        reply(head, fails.then_some(failing))
     })
     .await;
     let came = asked
         .of(service.store(server.endpoint(), client, single))
         .await;
-    (seen.load(Ordering::Relaxed), came)
+    let requests = server.asked();
+    (requests.iter().filter(|one| one.has(words)).count(), came)
 }
 
 fn reply(said: &str, failing: Option<Failing>) -> Reply {

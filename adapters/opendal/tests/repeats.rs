@@ -3,14 +3,7 @@
 
 mod support;
 
-extern crate alloc;
-
-use alloc::sync::Arc;
-use core::{
-    future::ready,
-    sync::atomic::{AtomicUsize, Ordering},
-    time::Duration,
-};
+use core::time::Duration;
 use std::io;
 
 use http::{Request, Response};
@@ -216,19 +209,13 @@ const FORMS: [Form; 29] = [
 /// of the form came, and its outcome.
 async fn play(form: Form, failing: Failing, fails: usize, by: By) -> (usize, Result<()>) {
     let (service, asked, words, _) = form;
-    let seen = Arc::new(AtomicUsize::new(0));
-    let counted = seen.clone();
-    let server = Server::replying(move |_, request| {
-        let said = request.head();
-        let is_of_form = words.iter().all(|word| said.contains(word));
-        // A count, which nothing else is ordered by.
-        let n = counted.fetch_add(usize::from(is_of_form), Ordering::Relaxed);
-        let failing = (is_of_form && n < fails).then_some(failing);
-        ready(reply(&said, failing))
+    let server = Server::failing(words, fails, move |head, fails| {
+        reply(head, fails.then_some(failing))
     })
     .await;
     let came = asked.of(by.on(service.operator(server.endpoint()))).await;
-    (seen.load(Ordering::Relaxed), came)
+    let requests = server.asked();
+    (requests.iter().filter(|one| one.has(words)).count(), came)
 }
 
 fn reply(said: &str, failing: Option<Failing>) -> Reply {

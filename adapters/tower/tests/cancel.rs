@@ -5,20 +5,13 @@ extern crate alloc;
 mod support;
 
 use alloc::sync::Arc;
-use core::{sync::atomic::Ordering::SeqCst, time::Duration};
+use core::sync::atomic::Ordering::SeqCst;
 
-use kit::SECOND;
-use paceline::{Clock, SendLimiter, SendRate, TokioClock};
+use kit::{SECOND, check_left, check_tokens, polled};
+use paceline::{Clock as _, SendLimiter, SendRate, TokioClock};
 use paceline_tower::{RetryLayer, SendRateLayer};
-use support::{COST, Script, by_number, call, next_in, one_a_second, one_in, polled};
+use support::{Script, by_number, call, one_a_second, one_in};
 use tower::Layer;
-
-/// One token for each request that was sent, and no place in line.
-fn check_tokens(rate: &SendRate, clock: &dyn Clock, sent: u32, polls: u32) {
-    let due = Duration::from_nanos(clock.now().as_nanos());
-    let wait = SECOND.saturating_mul(sent).saturating_sub(due);
-    assert_eq!(next_in(rate, clock), wait, "after {polls}");
-}
 
 #[tokio::test(start_paused = true)]
 async fn retries() {
@@ -28,16 +21,9 @@ async fn retries() {
         let script = Script::of([Ok(500), Ok(200)]);
         let mut service = RetryLayer::shared(strategy.clone(), by_number).layer(script.clone());
         let ended = polled(polls, call(&mut service)).await.is_some();
-        let answered = script.answered.load(SeqCst);
-        stages.push((script.sent(), answered));
-        // A retry that was sent is paid; what it cost is back with its own success.
-        let paid = if (script.sent(), answered) == (2, 1) {
-            COST
-        } else {
-            0
-        };
-        assert_eq!(strategy.quota().available(), 500 - paid, "after {polls}");
-        check_tokens(strategy.send_rate(), strategy.clock(), script.sent(), polls);
+        let seen = (script.sent(), script.answered.load(SeqCst));
+        stages.push(seen);
+        check_left(&strategy, seen, polls);
         if ended {
             break;
         }

@@ -16,11 +16,12 @@ use core::{
 
 use http::{HeaderMap, HeaderName, Request, Response, uri::PathAndQuery};
 use hyper::body::{Bytes, Frame};
+use kit::COST;
 use paceline::{
     Adaptive, Clock, ControlLaw, Idempotency, SendLimiter, SendRate, Standard, TokioClock,
 };
 use paceline_tower::{GrpcResults, Replayed, RetryLayer, SendRateLayer};
-use support::{COST, next_in, tonic_bytes::Raw};
+use support::{next_in, tonic_bytes::Raw};
 use tokio::{net::TcpListener, time::Instant};
 use tonic::{
     Code, Status,

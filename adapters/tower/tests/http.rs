@@ -21,7 +21,7 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::TokioExecutor,
 };
-use kit::Always;
+use kit::{Always, COST};
 use paceline::{
     Adaptive, Clock, Failure, RetryStrategy, SendLimiter, SendRate, Standard, TokioClock,
     classify::{Classifier, HttpResponseParts, MAX_REFUSAL_BODY, RefusalClassifier},
@@ -31,7 +31,6 @@ use paceline::{
     strategy::AttemptCharge,
 };
 use paceline_tower::{BoxError, Buffered, HttpResults, RetryLayer, SendRateLayer, failure_of};
-use support::COST;
 use tokio::{net::TcpListener, time::Instant};
 use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 

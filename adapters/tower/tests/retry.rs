@@ -8,13 +8,13 @@ use alloc::sync::Arc;
 use core::{future::Future, time::Duration};
 use std::sync::Mutex;
 
-use kit::{Always, SECOND};
+use kit::{Always, COST, SECOND};
 use paceline::{
     Adaptive, Clock, Execution, Failure, Idempotency, RetryAfter, RetryStrategy, Standard,
     TokioClock,
 };
 use paceline_tower::{BoxError, Refused, Replay, RetryLayer};
-use support::{COST, Script, by_number, call, one_a_second, standard};
+use support::{Script, by_number, call, one_a_second, standard};
 use tokio::time::Instant;
 use tower::{Layer, Service};
 

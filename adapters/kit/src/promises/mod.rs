@@ -23,10 +23,11 @@ pub const DEADLINE: Duration = Duration::from_secs(2);
 
 /// Makes the tests of what every adapter promises. [`a_hostile_body_is_bounded`] is not among them.
 ///
-/// `client` makes from a [`Setup`] what sends. The service answers `well` where all is well. Each row
-/// of `refusals` names a test against a service that answers so what is over its limit. `slow` asks
-/// for a wait of 30 s. With `client` alone the service speaks plain HTTP.
-/// With `busy: true` the client is slow in a build for tests: the tests with a deadline run alone.
+/// `client` takes a [`Setup`], and returns what [sends](Sends). The service answers `well` to what
+/// is within its limit. Each row of `refusals` has the name of a test, and the answer in it to what
+/// is over the limit. The refusal `slow` asks for a wait of 30 s. With `client` alone the answers
+/// are those of plain HTTP. With `busy: true` the tests that measure a time run alone: the client
+/// is slow in a build for tests.
 #[macro_export]
 macro_rules! keep_promises {
     (client: $client:path $(,)?) => {
@@ -84,7 +85,7 @@ macro_rules! keep_promises {
     };
 }
 
-/// What is held to a deadline is not measured beside what keeps the processor busy.
+/// A busy client's tests that measure a time have the lock for themselves. The others share it.
 static ALONE: RwLock<()> = RwLock::const_new(());
 
 #[doc(hidden)]

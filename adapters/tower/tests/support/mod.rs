@@ -6,7 +6,6 @@ use core::{
     fmt,
     future::poll_fn,
     pin::Pin,
-    pin::pin,
     sync::atomic::{AtomicU32, Ordering::SeqCst},
     task::{Context, Poll},
     time::Duration,
@@ -17,9 +16,6 @@ use kit::Always;
 use paceline::{Adaptive, Clock, Failure, SendRate, Standard, law::PacedSettings};
 use paceline_tower::BoxError;
 use tower::Service;
-
-/// What a retry costs, of 500.
-pub(crate) const COST: u32 = 14;
 
 /// Backs off for `pause`, three attempts.
 pub(crate) fn standard(pause: Duration) -> Arc<Standard> {
@@ -139,20 +135,6 @@ pub(crate) async fn all<T: 'static>(mut tasks: tokio::task::JoinSet<T>) -> Vec<T
         ended.push(task.expect("no thread panicked"));
     }
     ended
-}
-
-/// Polls `operation` so often at most, then drops it. Tells whether it had ended by then.
-pub(crate) async fn polled<T>(times: u32, operation: impl Future<Output = T>) -> Option<T> {
-    let mut operation = pin!(operation);
-    let mut left = times;
-    poll_fn(|context| {
-        let Some(fewer) = left.checked_sub(1) else {
-            return Poll::Ready(None);
-        };
-        left = fewer;
-        operation.as_mut().poll(context).map(Some)
-    })
-    .await
 }
 
 /// A codec for bytes as they are.
