@@ -31,7 +31,7 @@ STEPS
 fmt() {
     local manifest
     cargo fmt --all --check || return
-    for manifest in fuzz adapters adapters/fleet; do
+    for manifest in fuzz adapters adapters/fleet examples/clients; do
         cargo fmt --manifest-path "$manifest/Cargo.toml" --all --check || return
     done
 }

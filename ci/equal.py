@@ -11,7 +11,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RUN = 10
-FOLDERS = r"^(src|adapters/[^/]+/src|examples)/"
+FOLDERS = r"^(src|crates/[^/]+/src|adapters/[^/]+/src|examples)/"
 # What stands in each implementation of a trait: the signature of one method.
 FORWARDERS = [r"^\) -> Window \{$"]
 

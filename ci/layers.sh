@@ -71,7 +71,7 @@ refuse "words import upwards" "\\bcrate::(set|limit)\\b" "${words[@]}"
 # Adapters' requests take no lock either, unless they have to wait: the fleet's line is behind one, as that of tokio's
 # semaphore is. The fleet's tasks and aws's waiting operation only try one.
 mapfile -t adapters < <(git ls-files --cached --others --exclude-standard 'adapters/*/src/*.rs' |
-    grep -vE '^adapters/(promises/.*|openai/.*|(fleet/src/(engine|line)|aws/src/turn)\.rs)$')
+    grep -vE '^adapters/(kit/.*|(fleet/src/(engine|line)|aws/src/turn)\.rs)$')
 refuse "no locks" '\b(Mutex|RwLock|Condvar)\b' "${adapters[@]}"
 
 # Every model that a comment of the core names exists.

@@ -20,7 +20,7 @@ plant() {
     export CARGO_PROFILE_DEV_OPT_LEVEL="$1"
     rm -rf "$tree"
     mkdir -p "$tree"
-    git ls-files -z --cached --others --exclude-standard Cargo.toml Cargo.lock README.md .cargo api crates src tests adapters/{fleet,promises} |
+    git ls-files -z --cached --others --exclude-standard Cargo.toml Cargo.lock README.md .cargo api crates src tests adapters/{fleet,kit} |
         tar --null -T - -cf - | tar xmf - -C "$tree"
     cd "$tree"
     sed -i -E -e '/^\[profile/,/^$/d' -e 's/^members = .*/members = ["crates\/core"]/' -e '/^default-members/d' Cargo.toml

@@ -414,7 +414,7 @@ campaign_s3() { ci/s3.sh "$@"; }
 # What the guide and the READMEs say about client crates, with the real ones: it compiles, and octocrab and kube run on
 # loopback.
 campaign_clients() {
-    local manifest=adapters/clients/Cargo.toml target="$CARGO_TARGET_DIR/clients"
+    local manifest=examples/clients/Cargo.toml target="$CARGO_TARGET_DIR/clients"
     cargo clippy --manifest-path "$manifest" --target-dir "$target" --all-targets -- -D warnings &&
         cargo test --manifest-path "$manifest" --target-dir "$target"
 }
@@ -422,7 +422,7 @@ campaign_clients() {
 # async-openai against a service that limits it: a scene of 20 seconds, a stream's first byte, a body of a gigabyte,
 # and the example's lints.
 campaign_openai() {
-    local manifest=adapters/openai/Cargo.toml target="$CARGO_TARGET_DIR/openai"
+    local manifest=examples/clients/openai/Cargo.toml target="$CARGO_TARGET_DIR/openai"
     cargo clippy --manifest-path "$manifest" --target-dir "$target" --release -- -D warnings &&
         cargo run --manifest-path "$manifest" --target-dir "$target" --release -- paceline drops &&
         cargo run --manifest-path "$manifest" --target-dir "$target" --release -- figures

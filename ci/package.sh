@@ -52,12 +52,12 @@ unpacked() {
 
 step "paceline-core: contents" contents crates/core/Cargo.toml paceline-core
 step "paceline: contents" contents Cargo.toml paceline
-# All but the tests that they share, which are not published.
-for adapter in $(sed -n 's/^members = \[\(.*\)\]/\1/p' adapters/Cargo.toml | tr -d '",' | sed 's/ promises//'); do
+# All but the kit of their tests, which is not published.
+for adapter in $(sed -n 's/^members = \[\(.*\)\]/\1/p' adapters/Cargo.toml | tr -d '",' | sed 's/ kit//'); do
     step "paceline-$adapter: contents" contents adapters/Cargo.toml "paceline-$adapter"
 done
 step "paceline-fleet: contents" contents adapters/fleet/Cargo.toml paceline-fleet
-step "adapters: packages" packaged adapters/Cargo.toml --exclude paceline-promises
+step "adapters: packages" packaged adapters/Cargo.toml --exclude paceline-kit
 step "fleet: package" packaged adapters/fleet/Cargo.toml
 step "archives from an empty folder" unpacked
 skip "cargo publish --dry-run of the adapters" "it asks the registry for paceline $version, which is published first"

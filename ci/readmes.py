@@ -12,8 +12,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
-# A program of the repository, and a README whose Rust is a fragment.
-OTHERS = ["fleet", "openai"]
+# A README whose Rust is a fragment.
+OTHERS = ["fleet"]
 
 
 def blocks(text):

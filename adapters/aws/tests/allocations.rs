@@ -1,9 +1,9 @@
 //! What a healthy request costs in allocations, beside the same client without paceline.
 
-use aws_sdk_s3::{
-    Client,
-    config::{BehaviorVersion, Builder, Credentials, IdentityCache, Region},
-};
+mod support;
+
+use aws_sdk_s3::{Client, config::Builder};
+use aws_smithy_async::rt::sleep::TokioSleep;
 use aws_smithy_runtime_api::client::{
     http::{
         HttpConnector, HttpConnectorFuture, SharedHttpClient, SharedHttpConnector, http_client_fn,
@@ -36,13 +36,8 @@ impl Well {
 }
 
 fn config() -> Builder {
-    Builder::new()
-        .behavior_version(BehaviorVersion::latest())
-        .region(Region::new("us-east-1"))
-        .credentials_provider(Credentials::new("test", "testtest", None, None, "test"))
-        .identity_cache(IdentityCache::no_cache())
+    support::config(TokioSleep::new())
         .endpoint_url("http://localhost")
-        .force_path_style(true)
         .http_client(Well::client())
 }
 

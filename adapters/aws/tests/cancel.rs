@@ -6,10 +6,7 @@ extern crate alloc;
 
 use alloc::sync::Arc;
 use core::{
-    future::poll_fn,
-    pin::pin,
     sync::atomic::{AtomicU32, Ordering::SeqCst},
-    task::Poll,
     time::Duration,
 };
 
@@ -22,13 +19,10 @@ use aws_smithy_runtime_api::client::{
     orchestrator::{HttpRequest, HttpResponse},
 };
 use aws_smithy_types::body::SdkBody;
+use kit::{Always, SECOND, check_left, polled};
 use paceline::{Adaptive, law::PacedSettings};
 use paceline_aws::Pacing;
-use support::{Always, Stopped, config, copy, operation};
-
-const SECOND: Duration = Duration::from_secs(1);
-/// What a retry costs here, of 500.
-const COST: u32 = 14;
+use support::{Stopped, config, copy, operation};
 
 /// Is pending once.
 async fn a_moment() {
@@ -84,17 +78,9 @@ impl AsyncSleep for Moments {
 }
 
 /// Polls `operation` so often at most, then drops it. Returns `true` if it ended well by then.
-async fn polled<T, E>(times: u32, operation: impl Future<Output = Result<T, E>>) -> bool {
-    let mut operation = pin!(operation);
-    let mut left = times;
-    poll_fn(|context| {
-        let Some(fewer) = left.checked_sub(1) else {
-            return Poll::Ready(false);
-        };
-        left = fewer;
-        operation.as_mut().poll(context).map(|ended| ended.is_ok())
-    })
-    .await
+async fn ended_well<T, E>(times: u32, operation: impl Future<Output = Result<T, E>>) -> bool {
+    let ended = polled(times, Box::pin(operation)).await;
+    ended.is_some_and(|ended| ended.is_ok())
 }
 
 /// Begins an operation again and again, drops it one await later each time, and looks for what it
@@ -110,25 +96,8 @@ async fn dropped_everywhere(begin: impl AsyncFn(u32, &Service, &Moments, Pacing)
         let strategy = Arc::new(strategy.build().expect("the settings are in range"));
         let ended = begin(polls, &service, &moments, Pacing::shared(strategy.clone())).await;
 
-        let (requests, answers) = service.seen();
-        stages.push((requests, answers));
-        // A retry that was sent is paid; what it cost is back with its own success.
-        let paid = if (requests, answers) == (2, 1) {
-            COST
-        } else {
-            0
-        };
-        assert_eq!(
-            strategy.quota().available(),
-            500_u32.saturating_sub(paid),
-            "after {polls}"
-        );
-        // One token for each request that was sent, and no place in line.
-        let now = strategy.clock().now();
-        let due = Duration::from_nanos(now.as_nanos());
-        let wait = SECOND.saturating_mul(requests).saturating_sub(due);
-        let token = strategy.send_rate().try_acquire(now);
-        assert_eq!(token.err(), Some(wait).filter(|w| !w.is_zero()), "{polls}");
+        stages.push(service.seen());
+        check_left(&strategy, service.seen(), polls);
         if ended {
             break;
         }
@@ -148,7 +117,7 @@ async fn in_an_sdk_client() {
             .interceptor(pacing.interceptor())
             .retry_classifier(pacing.classifier());
         let client = Client::from_conf(config.endpoint_url("http://localhost").build());
-        polled(polls, Box::pin(copy(&client))).await
+        ended_well(polls, copy(&client)).await
     })
     .await;
 }
@@ -158,7 +127,7 @@ async fn in_a_client_with_the_plugin() {
     dropped_everywhere(async |polls, service, moments, pacing| {
         let plugin = pacing.plugin(service.client());
         let get = operation("http://localhost", moments.clone(), plugin);
-        polled(polls, Box::pin(get.invoke(()))).await
+        ended_well(polls, get.invoke(())).await
     })
     .await;
 }

@@ -3,9 +3,9 @@
 use core::time::Duration;
 
 use aws_smithy_http_client::Builder;
+use kit::Shown;
 use paceline::Standard;
 use paceline_aws::{Misconfigured, Pacing};
-use promises::Shown;
 
 #[test]
 fn every_public_type_prints_in_one_line_of_values() {

@@ -29,16 +29,16 @@ use aws_smithy_runtime_api::client::{
 use aws_smithy_types::body::SdkBody;
 use bytes::Bytes;
 use http_body::{Body, Frame};
+use kit::{Always, SECOND};
 use paceline::{
     Adaptive, RetryStrategy, Standard, TokioClock,
     law::PacedSettings,
     operation::{Stop, StopReason},
 };
 use paceline_aws::Pacing;
-use support::{Always, config};
+use support::config;
 use tokio::time::Instant;
 
-const SECOND: Duration = Duration::from_secs(1);
 const NEVER: Duration = Duration::MAX;
 
 /// Answers 200 after `head`, with a body of two bytes that come `each` apart.

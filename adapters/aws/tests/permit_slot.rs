@@ -14,9 +14,10 @@ use aws_sdk_s3::{
     config::{Builder, retry::RetryConfig},
 };
 use aws_smithy_runtime::client::retries::{RetryPartition, TokenBucket};
+use kit::Server;
 use paceline::{Standard, config::RetryGeneration};
 use paceline_aws::Pacing;
-use support::{Answer, Naps, Server, bare, copy, get, paced};
+use support::{BROKEN, COPIED, Naps, bare, copy, get, paced};
 
 /// Two retries' worth.
 const TOKENS: u32 = 10;
@@ -25,10 +26,16 @@ const TOKENS: u32 = 10;
 /// paid.
 async fn overlapping() -> Server {
     let both = Arc::new(tokio::sync::Barrier::new(2));
-    Server::start(move |n| match n {
-        0 | 1 => Answer::Broken,
-        2 | 3 => Answer::Together(both.clone()),
-        _ => Answer::Copied,
+    Server::replying(move |n, _| {
+        let both = both.clone();
+        async move {
+            match n {
+                0 | 1 => return BROKEN.reply().await,
+                2 | 3 => _ = both.wait().await,
+                _ => {}
+            }
+            COPIED.reply().await
+        }
     })
     .await
 }

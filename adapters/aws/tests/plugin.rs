@@ -15,11 +15,10 @@ use aws_smithy_runtime_api::client::{
     runtime_components::RuntimeComponentsBuilder,
     runtime_plugin::{RuntimePlugin as _, StaticRuntimePlugin},
 };
+use kit::{Always, SECOND, Said, Server};
 use paceline::{Adaptive, Standard, law::PacedSettings};
 use paceline_aws::{Misconfigured, Pacing};
-use support::{Always, Answer, Naps, Server, Skips, Stopped, Trance, get};
-
-const SECOND: Duration = Duration::from_secs(1);
+use support::{BROKEN, COPIED, Naps, Skips, Stopped, Trance, get};
 
 fn one_per_second(clock: &Stopped) -> Arc<Adaptive> {
     let settings = PacedSettings::fixed(1, SECOND).expect("the rate is in range");
@@ -31,7 +30,7 @@ fn one_per_second(clock: &Stopped) -> Arc<Adaptive> {
 
 #[tokio::test]
 async fn what_is_broken_is_asked_again_after_exactly_the_strategys_delay() {
-    let server = Server::with(&[Answer::Broken, Answer::Reset, Answer::Copied]).await;
+    let server = Server::with(&[BROKEN, Said::RESET, COPIED]).await;
     let (naps, delay) = (Naps::default(), Duration::from_millis(7_654));
     let strategy = Standard::builder().backoff(Arc::new(Always(delay)));
     let strategy = Arc::new(strategy.build().expect("the settings are in range"));
@@ -46,7 +45,7 @@ async fn what_is_broken_is_asked_again_after_exactly_the_strategys_delay() {
 
 #[tokio::test]
 async fn every_send_takes_one_turn_though_the_orchestrator_asks_again_before_retries() {
-    let server = Server::with(&[Answer::Broken, Answer::Broken, Answer::Copied]).await;
+    let server = Server::with(&[BROKEN, BROKEN, COPIED]).await;
     let skips = Skips::default();
     let strategy = Adaptive::builder()
         .clock(Arc::new(skips.clock.clone()))
@@ -64,7 +63,7 @@ async fn every_send_takes_one_turn_though_the_orchestrator_asks_again_before_ret
 
 #[tokio::test]
 async fn an_operation_dropped_in_line_gives_its_place_back() {
-    let server = Server::with(&[Answer::Copied]).await;
+    let server = Server::with(&[COPIED]).await;
     let (trance, strategy) = (Trance::default(), one_per_second(&Stopped::default()));
     let operation = get(&server, trance.clone(), strategy.clone());
     operation
@@ -107,7 +106,7 @@ async fn lacking(server: &Server, pacing: &Pacing, parts: &Parts) -> Option<Misc
         .service_name("test")
         .operation_name("Get")
         .behavior_version(BehaviorVersion::latest())
-        .endpoint_url(&server.url)
+        .endpoint_url(server.endpoint())
         .no_auth()
         .no_retry()
         .http_client(hyper())
@@ -124,7 +123,7 @@ async fn lacking(server: &Server, pacing: &Pacing, parts: &Parts) -> Option<Misc
 
 #[tokio::test]
 async fn a_client_that_lacks_a_part_sends_nothing_and_says_which() {
-    let server = Server::with(&[Answer::Copied]).await;
+    let server = Server::with(&[COPIED]).await;
     let strategy = one_per_second(&Stopped::default());
     let pacing = Pacing::shared(strategy.clone());
     let parts = |http_client, interceptor, strategy| Parts {

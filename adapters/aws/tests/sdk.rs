@@ -20,6 +20,7 @@ use aws_sdk_s3::{
 };
 use aws_smithy_async::rt::sleep::TokioSleep;
 use aws_smithy_runtime::client::retries::{RetryPartition, TokenBucket};
+use kit::{Always, SECOND, Said, Server};
 use paceline::{
     Adaptive, Standard,
     config::RetryGeneration,
@@ -28,10 +29,9 @@ use paceline::{
 };
 use paceline_aws::{Misconfigured, Pacing};
 use support::{
-    Always, Answer, Naps, Server, Skips, Stopped, Trance, UntilAsked, bare, copy, paced,
+    BROKEN, COPIED, LATE, MISSING, Naps, SLOW_DOWN, Skips, Stopped, Trance, UNAVAILABLE,
+    UntilAsked, bare, copy, paced,
 };
-
-const SECOND: Duration = Duration::from_secs(1);
 
 /// One request each second, by a clock that stands still.
 fn one_per_second(clock: &Stopped) -> Arc<Adaptive> {
@@ -44,7 +44,7 @@ fn one_per_second(clock: &Stopped) -> Arc<Adaptive> {
 
 #[tokio::test]
 async fn a_success_is_sent_once_and_sleeps_never() {
-    let server = Server::with(&[Answer::Copied]).await;
+    let server = Server::with(&[COPIED]).await;
     let (naps, strategy) = (Naps::default(), Arc::new(Adaptive::paced()));
     let pacing = Pacing::shared(strategy.clone());
     let client = Client::from_conf(paced(&server, naps.clone(), &pacing).build());
@@ -56,7 +56,7 @@ async fn a_success_is_sent_once_and_sleeps_never() {
 #[tokio::test]
 async fn what_is_throttled_is_sent_again_after_exactly_the_strategys_delay_and_its_cost_comes_back()
 {
-    let answers = [Answer::SlowDown, Answer::SlowDown, Answer::Copied];
+    let answers = [SLOW_DOWN, SLOW_DOWN, COPIED];
     let server = Server::with(&answers).await;
     let (naps, delay) = (Naps::default(), Duration::from_millis(7_654));
     let strategy = Standard::builder().backoff(Arc::new(Always(delay)));
@@ -71,7 +71,7 @@ async fn what_is_throttled_is_sent_again_after_exactly_the_strategys_delay_and_i
 
 #[tokio::test]
 async fn an_error_in_a_success_is_paced_and_retried() {
-    let server = Server::with(&[Answer::Late, Answer::Late, Answer::Copied]).await;
+    let server = Server::with(&[LATE, LATE, COPIED]).await;
     let strategy = Arc::new(Standard::new());
     let pacing = Pacing::shared(strategy.clone());
     let client = Client::from_conf(paced(&server, Naps::default(), &pacing).build());
@@ -83,7 +83,7 @@ async fn an_error_in_a_success_is_paced_and_retried() {
 
 #[tokio::test]
 async fn the_last_answer_is_in_the_sdks_own_error() {
-    for (answer, status) in [(Answer::SlowDown, 503), (Answer::Late, 200)] {
+    for (answer, status) in [(SLOW_DOWN, 503), (LATE, 200)] {
         let server = Server::with(&[answer]).await;
         let pacing = Pacing::new(Standard::new());
         let client = Client::from_conf(paced(&server, Naps::default(), &pacing).build());
@@ -101,7 +101,7 @@ async fn the_last_answer_is_in_the_sdks_own_error() {
 #[tokio::test]
 async fn a_hint_is_followed_as_the_strategy_has_it() {
     let hint = Duration::from_millis(1_500);
-    let server = Server::with(&[Answer::SlowDownFor(hint), Answer::Copied]).await;
+    let server = Server::with(&[SLOW_DOWN.header(("x-amz-retry-after", "1500")), COPIED]).await;
     let naps = Naps::default();
     let strategy = Standard::builder().backoff(Arc::new(Always(Duration::ZERO)));
     let pacing = Pacing::new(strategy.build().expect("the settings are in range"));
@@ -113,7 +113,7 @@ async fn a_hint_is_followed_as_the_strategy_has_it() {
 #[tokio::test]
 async fn an_empty_quota_and_the_last_attempt_end_it_whatever_the_sdk_is_configured_to_do() {
     for (quota, sends) in [(4, 1), (5, 2), (500, 3)] {
-        let server = Server::with(&[Answer::SlowDown]).await;
+        let server = Server::with(&[SLOW_DOWN]).await;
         let naps = Naps::default();
         let strategy = Standard::builder()
             .quota_capacity(quota)
@@ -128,20 +128,21 @@ async fn an_empty_quota_and_the_last_attempt_end_it_whatever_the_sdk_is_configur
         let error = error.expect_err("all are throttled");
         assert!(error.contains("SlowDown"), "{error}");
         let expected: Vec<_> = (1..=sends).map(|n| format!("attempt={n}; max=3")).collect();
-        assert_eq!(server.marks(), expected);
+        let marks = server.asked();
+        let marks: Vec<_> = marks
+            .iter()
+            .map(|one| one.header("amz-sdk-request"))
+            .collect();
+        assert_eq!(marks, expected);
         assert!(naps.taken().iter().all(Duration::is_zero), "{naps:?}");
     }
 }
 
 #[tokio::test]
 async fn what_is_no_use_to_repeat_is_not_and_what_is_reset_or_broken_is() {
-    let cases = [
-        (Answer::Missing, 1, 500),
-        (Answer::Broken, 2, 500),
-        (Answer::Reset, 2, 500),
-    ];
+    let cases = [(MISSING, 1, 500), (BROKEN, 2, 500), (Said::RESET, 2, 500)];
     for (answer, sends, quota) in cases {
-        let server = Server::with(&[answer.clone(), Answer::Copied]).await;
+        let server = Server::with(&[answer, COPIED]).await;
         let strategy = Arc::new(Standard::new());
         let pacing = Pacing::shared(strategy.clone());
         let client = Client::from_conf(paced(&server, Naps::default(), &pacing).build());
@@ -163,7 +164,12 @@ async fn silence_is_a_timeout_and_costs_as_one() {
         timeouts().operation_attempt_timeout(SECOND),
     ] {
         let asked = UntilAsked::default();
-        let server = Server::with(&[Answer::Silence(asked.0.clone())]).await;
+        let told = asked.0.clone();
+        let server = Server::saying(move |_| {
+            told.notify_one();
+            Said::NEVER
+        })
+        .await;
         let strategy = Standard::builder()
             .generation(RetryGeneration::V2_0)
             .max_attempts(2)
@@ -179,7 +185,7 @@ async fn silence_is_a_timeout_and_costs_as_one() {
 
 #[tokio::test]
 async fn a_body_that_can_be_read_once_is_sent_once_and_pays_for_no_retry() {
-    let server = Server::with(&[Answer::Broken]).await;
+    let server = Server::with(&[BROKEN]).await;
     let strategy = Arc::new(Standard::new());
     let pacing = Pacing::shared(strategy.clone());
     let client = Client::from_conf(paced(&server, Naps::default(), &pacing).build());
@@ -192,7 +198,7 @@ async fn a_body_that_can_be_read_once_is_sent_once_and_pays_for_no_retry() {
 
 #[tokio::test]
 async fn requests_wait_for_their_turns_in_line() {
-    let server = Server::with(&[Answer::Copied]).await;
+    let server = Server::with(&[COPIED]).await;
     let skips = Skips::default();
     let strategy = one_per_second(&skips.clock);
     let pacing = Pacing::shared(strategy);
@@ -207,7 +213,7 @@ async fn requests_wait_for_their_turns_in_line() {
 
 #[tokio::test]
 async fn clients_share_the_pacing_that_they_are_given_and_nothing_else() {
-    let server = Server::with(&[Answer::Copied]).await;
+    let server = Server::with(&[COPIED]).await;
     let (skips, clock) = (Skips::default(), Stopped::default());
     let [shared, other] = [&skips.clock, &clock].map(|clock| Pacing::shared(one_per_second(clock)));
     for pacing in [&shared, &other, &shared] {
@@ -221,7 +227,7 @@ async fn clients_share_the_pacing_that_they_are_given_and_nothing_else() {
 
 #[tokio::test]
 async fn an_operation_dropped_in_line_gives_its_place_back() {
-    let server = Server::with(&[Answer::Copied]).await;
+    let server = Server::with(&[COPIED]).await;
     let (trance, clock) = (Trance::default(), Stopped::default());
     let strategy = one_per_second(&clock);
     let pacing = Pacing::shared(strategy.clone());
@@ -238,7 +244,7 @@ async fn an_operation_dropped_in_line_gives_its_place_back() {
 
 #[tokio::test]
 async fn an_operation_dropped_in_backoff_leaves_the_others_alone() {
-    let server = Server::with(&[Answer::SlowDown, Answer::Copied]).await;
+    let server = Server::with(&[SLOW_DOWN, COPIED]).await;
     let trance = Trance::default();
     let strategy = Arc::new(Standard::new());
     let pacing = Pacing::shared(strategy.clone());
@@ -255,7 +261,7 @@ async fn an_operation_dropped_in_backoff_leaves_the_others_alone() {
 
 #[tokio::test]
 async fn a_strategy_that_refuses_to_wait_says_so() {
-    let server = Server::with(&[Answer::Copied]).await;
+    let server = Server::with(&[COPIED]).await;
     let settings = PacedSettings::fixed(1, SECOND).expect("the rate is in range");
     let strategy = Adaptive::builder()
         .clock(Arc::new(Stopped::default()))
@@ -280,7 +286,7 @@ async fn a_strategy_that_refuses_to_wait_says_so() {
 
 #[tokio::test]
 async fn an_upload_may_wait_longer_than_one_may_stall() {
-    let server = Server::with(&[Answer::Copied]).await;
+    let server = Server::with(&[COPIED]).await;
     let settings = PacedSettings::fixed(1, 3 * SECOND).expect("the rate is in range");
     let strategy = Adaptive::builder().paced(settings).build();
     let pacing = Pacing::new(strategy.expect("the settings are in range"));
@@ -298,7 +304,7 @@ async fn an_upload_may_wait_longer_than_one_may_stall() {
 
 #[tokio::test]
 async fn a_request_that_is_only_signed_takes_no_turn() {
-    let server = Server::with(&[Answer::Copied]).await;
+    let server = Server::with(&[COPIED]).await;
     let clock = Stopped::default();
     let strategy = one_per_second(&clock);
     let pacing = Pacing::shared(strategy.clone());
@@ -315,7 +321,7 @@ async fn a_request_that_is_only_signed_takes_no_turn() {
 #[tokio::test]
 async fn without_a_client_in_the_sdk_the_default_one_says_so() {
     let pacing = Pacing::new(Standard::new());
-    let server = Server::with(&[Answer::Copied]).await;
+    let server = Server::with(&[COPIED]).await;
     let config = paced(&server, Naps::default(), &pacing)
         .behavior_version(BehaviorVersion::latest())
         .http_client(pacing.default_http_client());
@@ -327,7 +333,7 @@ async fn without_a_client_in_the_sdk_the_default_one_says_so() {
 #[tokio::test]
 async fn a_503_is_throttling_in_bulk_and_transient_otherwise() {
     for (pacing, throttled) in [(Pacing::bulk(), 1), (Pacing::new(Adaptive::paced()), 0)] {
-        let server = Server::with(&[Answer::Unavailable, Answer::Copied]).await;
+        let server = Server::with(&[UNAVAILABLE, COPIED]).await;
         let client = Client::from_conf(paced(&server, TokioSleep::new(), &pacing).build());
         copy(&client).await.expect("the second is let through");
         let counts = pacing.strategy().snapshot().counts;
@@ -352,7 +358,7 @@ async fn a_client_that_lacks_a_part_sends_nothing_and_says_which() {
     let inner = || aws_smithy_http_client::Builder::new().build_http();
     let strategy = one_per_second(&Stopped::default());
     let pacing = Pacing::shared(strategy.clone());
-    let server = Server::with(&[Answer::Copied]).await;
+    let server = Server::with(&[COPIED]).await;
     let bare = || bare(&server, Naps::default());
     let no_interceptor = bare()
         .http_client(pacing.http_client(inner()))
@@ -387,7 +393,7 @@ async fn a_client_that_lacks_a_part_sends_nothing_and_says_which() {
 
 #[tokio::test]
 async fn a_part_that_one_operation_replaces_is_missing_there() {
-    let server = Server::with(&[Answer::Copied]).await;
+    let server = Server::with(&[COPIED]).await;
     let pacing = Pacing::new(Adaptive::paced());
     let client = Client::from_conf(paced(&server, Naps::default(), &pacing).build());
     let bare = aws_smithy_http_client::Builder::new().build_http();
@@ -401,7 +407,7 @@ async fn a_part_that_one_operation_replaces_is_missing_there() {
 
 #[tokio::test]
 async fn one_operation_can_do_without_retries() {
-    let server = Server::with(&[Answer::SlowDown]).await;
+    let server = Server::with(&[SLOW_DOWN]).await;
     let strategy = Arc::new(Standard::new());
     let pacing = Pacing::shared(strategy.clone());
     let client = Client::from_conf(paced(&server, Naps::default(), &pacing).build());
@@ -416,7 +422,7 @@ async fn one_operation_can_do_without_retries() {
 
 #[tokio::test]
 async fn inside_of_an_attempt_an_operation_is_sent_once() {
-    let server = Server::with(&[Answer::SlowDown]).await;
+    let server = Server::with(&[SLOW_DOWN]).await;
     let strategy = Arc::new(Standard::builder().build().expect("in range"));
     let pacing = Pacing::shared(strategy.clone());
     let client = Client::from_conf(paced(&server, Naps::default(), &pacing).build());

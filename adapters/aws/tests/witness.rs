@@ -10,6 +10,7 @@ use core::time::Duration;
 use std::sync::Mutex;
 
 use aws_sdk_s3::Client;
+use kit::{Always, Server};
 use paceline::{
     Adaptive, Clock, Failure, RetryStrategy, RetryToken, SendPermit, Timestamp,
     law::PacedSettings,
@@ -19,7 +20,7 @@ use paceline::{
     },
 };
 use paceline_aws::Pacing;
-use support::{Always, Answer, Server, Skips, copy, paced};
+use support::{BROKEN, COPIED, Skips, copy, paced};
 
 /// A strategy that writes down its calls and leaves the rest to another.
 #[derive(Debug)]
@@ -101,7 +102,7 @@ fn witness(skips: &Skips, fail_fast: bool) -> Arc<Witness> {
 
 #[tokio::test]
 async fn the_permit_is_that_of_the_turn() {
-    let server = Server::with(&[Answer::Broken, Answer::Copied]).await;
+    let server = Server::with(&[BROKEN, COPIED]).await;
     let skips = Skips::default();
     let witness = witness(&skips, false);
     let pacing = Pacing::shared(witness.clone()).scope("a prefix");
@@ -118,7 +119,7 @@ async fn the_permit_is_that_of_the_turn() {
 
 #[tokio::test]
 async fn a_request_that_is_refused_its_turn_has_no_outcome() {
-    let server = Server::with(&[Answer::Copied]).await;
+    let server = Server::with(&[COPIED]).await;
     let skips = Skips::default();
     let witness = witness(&skips, true);
     let pacing = Pacing::shared(witness.clone());
@@ -132,7 +133,7 @@ async fn a_request_that_is_refused_its_turn_has_no_outcome() {
 
 #[tokio::test]
 async fn a_limited_scope_is_limited_and_slows_no_other() {
-    let server = Server::with(&[Answer::Copied]).await;
+    let server = Server::with(&[COPIED]).await;
     let skips = Skips::default();
     let second = Duration::from_secs(1);
     let rate = PacedSettings::fixed(10, second)

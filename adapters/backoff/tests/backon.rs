@@ -228,5 +228,5 @@ fn a_hint_beyond_the_cap_gets_no_retry() {
 
 #[test]
 fn it_takes_four_lines() {
-    assert_eq!(promises::count_lines(include_str!("../README.md")), 4);
+    assert_eq!(kit::count_lines(include_str!("../README.md")), 4);
 }

@@ -2,9 +2,9 @@
 
 use core::time::Duration;
 
+use kit::Shown;
 use paceline::{Failure, Standard};
 use paceline_backoff::Retries;
-use promises::Shown;
 
 #[test]
 fn every_public_type_prints_in_one_line_of_values() {

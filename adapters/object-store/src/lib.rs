@@ -7,6 +7,7 @@ mod bounds;
 mod connector;
 mod errors;
 mod lane;
+mod lanes;
 mod pacing;
 mod prefix;
 mod store;
@@ -16,5 +17,6 @@ mod upload;
 #[cfg(feature = "http")]
 pub use connector::PacedConnector;
 pub use errors::StoreErrors;
-pub use pacing::{Lanes, Pacing};
+pub use lanes::Lanes;
+pub use pacing::Pacing;
 pub use store::PacedStore;

@@ -4,9 +4,9 @@ use alloc::{boxed::Box, sync::Arc};
 use core::{fmt, time::Duration};
 
 use object_store::{Error, path::Path};
-use paceline::{Adaptive, Failure, RetryStrategy, classify::Classifier};
+use paceline::{Failure, RetryStrategy, classify::Classifier};
 
-use crate::{bounds::Bounds, errors::StoreErrors, lane::Lane, prefix::Prefixes};
+use crate::{Lanes, bounds::Bounds, errors::StoreErrors, lane::Lane, prefix::Prefixes};
 
 /// The most prefixes that have lanes of their own unless [`Pacing::max_prefixes`] says otherwise.
 const MAX_PREFIXES: usize = 1_024;
@@ -15,60 +15,9 @@ const PAGE: usize = 1_000;
 
 type Choose = dyn Fn(&Path) -> Lanes + Send + Sync;
 
-/// One strategy for reads and one for writes. Clones share both.
+/// Which lanes are for which path, and what errors mean.
 ///
 /// Reads are gets, heads and lists; everything else is a write.
-///
-/// # Examples
-///
-/// ```
-/// use std::time::Duration;
-/// use paceline::{Adaptive, law::PacedSettings};
-/// use paceline_object_store::Lanes;
-///
-/// // What S3 promises for a prefix, never to be exceeded.
-/// let fixed = |rate| Adaptive::builder().paced(PacedSettings::fixed(rate, Duration::from_secs(1)).unwrap()).build().unwrap();
-/// let lanes = Lanes::new(fixed(5_500), fixed(3_500));
-/// ```
-#[derive(Clone, Debug)]
-pub struct Lanes {
-    read: Arc<dyn RetryStrategy>,
-    write: Arc<dyn RetryStrategy>,
-}
-
-impl Lanes {
-    /// Creates lanes that are not shared.
-    pub fn new(read: impl RetryStrategy + 'static, write: impl RetryStrategy + 'static) -> Self {
-        Self::shared(Arc::new(read), Arc::new(write))
-    }
-
-    /// Creates lanes with an [`Adaptive::bulk`] each, for pipelines that may lose no object to
-    /// throttling. Stores and connectors take a 503 for throttling.
-    #[must_use]
-    pub fn bulk() -> Self {
-        Self::new(Adaptive::bulk(), Adaptive::bulk())
-    }
-
-    /// Creates lanes of strategies that others have as well. The two may be the same one.
-    #[must_use]
-    pub fn shared(read: Arc<dyn RetryStrategy>, write: Arc<dyn RetryStrategy>) -> Self {
-        Self { read, write }
-    }
-
-    /// Returns the strategy for reads.
-    #[must_use]
-    pub fn read(&self) -> &Arc<dyn RetryStrategy> {
-        &self.read
-    }
-
-    /// Returns the strategy for writes.
-    #[must_use]
-    pub fn write(&self) -> &Arc<dyn RetryStrategy> {
-        &self.write
-    }
-}
-
-/// Which lanes are for which path, and what errors mean.
 ///
 /// Made into an `Arc`, it can be given to several stores, which then share all rates and quotas.
 ///
@@ -81,6 +30,17 @@ impl Lanes {
 ///
 /// let pacing = Pacing::by_prefix(1, |_prefix| Lanes::new(Adaptive::paced(), Adaptive::paced()));
 /// let store = PacedStore::new(InMemory::new(), pacing);
+/// ```
+///
+/// What S3 promises for a prefix, never to be exceeded:
+///
+/// ```
+/// use std::time::Duration;
+/// use paceline::{Adaptive, law::PacedSettings};
+/// use paceline_object_store::Lanes;
+///
+/// let fixed = |rate| Adaptive::builder().paced(PacedSettings::fixed(rate, Duration::from_secs(1)).unwrap()).build().unwrap();
+/// let lanes = Lanes::new(fixed(5_500), fixed(3_500));
 /// ```
 pub struct Pacing {
     scopes: Scopes,

@@ -61,7 +61,7 @@ struct Well;
 #[async_trait]
 impl HttpService for Well {
     async fn call(&self, _: HttpRequest) -> core::result::Result<HttpResponse, HttpError> {
-        let response = hyper::Response::builder().header("etag", "x");
+        let response = http::Response::builder().header("etag", "x");
         Ok(response.body(String::new().into()).expect("a response"))
     }
 }

@@ -6,119 +6,26 @@ extern crate alloc;
 
 use alloc::sync::Arc;
 use core::{error::Error as _, time::Duration};
-use std::{io, sync::Mutex};
 
-use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use http_body_util::{BodyExt as _, Full};
-use hyper::{Request, Response, body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::TokioIo;
+use kit::{BROKEN, OK, OVERLOADED, SLOW_DOWN, Said, Server};
 use object_store::{
-    Error, ObjectStore as _, ObjectStoreExt as _, RetryConfig,
+    Error, ObjectStore as _, ObjectStoreExt as _,
     aws::{AmazonS3, AmazonS3Builder},
     path::Path,
 };
-use paceline::{
-    Adaptive, Standard, classify::Classifier as _, law::PacedSettings, operation::Stop,
-};
+use paceline::{Standard, classify::Classifier as _, operation::Stop};
 use paceline_object_store::{Lanes, PacedConnector, PacedStore, Pacing, StoreErrors};
-use support::{Paused, SECOND, fixed, hyper::Hyper, standard};
-use tokio::{net::TcpListener, task::JoinHandle};
+use support::{
+    fixed,
+    hyper::{Hyper, store_at},
+    refusing, standard,
+};
+use tokio::time::Instant;
 
-/// What the server does with one request.
-#[derive(Clone, Copy, Debug)]
-enum Answer {
-    /// Answers with status 200 and this.
-    Body(&'static str),
-    /// Answers with this status and, if it is not empty, this `Retry-After`.
-    Status(u16, &'static str),
-    /// Reads the request and closes the connection.
-    Reset,
-}
-
-const OK: Answer = Answer::Body("");
-const SLOW_DOWN: Answer = Answer::Status(503, "");
-const BROKEN: Answer = Answer::Status(500, "");
-
-/// A server that lives as long as this.
-#[derive(Debug)]
-struct Server {
-    url: String,
-    seen: Arc<Mutex<Vec<String>>>,
-    task: JoinHandle<()>,
-}
-
-impl Server {
-    /// Starts a server on a free port that gives these answers, the last one again and again.
-    async fn with(answers: &'static [Answer]) -> Self {
-        let last = answers.len().checked_sub(1).expect("at least one answer");
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let url = format!("http://{}", listener.local_addr().expect("it is bound"));
-        let seen = Arc::<Mutex<Vec<String>>>::default();
-        let noted = seen.clone();
-        let task = tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let noted = noted.clone();
-                let service = service_fn(move |request: Request<Incoming>| {
-                    let n = note(&noted, request.method().as_str());
-                    async move {
-                        request.into_body().collect().await.expect("a body");
-                        reply(answers[n.min(last)])
-                    }
-                });
-                tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
-            }
-        });
-        Self { url, seen, task }
-    }
-
-    /// Returns the methods of the requests so far.
-    fn requests(&self) -> String {
-        self.seen
-            .lock()
-            .expect("no test panicked in here")
-            .join(" ")
-    }
-
-    /// Returns a store of its, which does not retry.
-    fn store(&self, lanes: Lanes) -> AmazonS3 {
-        let store = AmazonS3Builder::new()
-            .with_endpoint(&self.url)
-            .with_bucket_name("logs")
-            .with_skip_signature(true)
-            .with_allow_http(true)
-            .with_http_connector(PacedConnector::new(Hyper, lanes))
-            .with_retry(RetryConfig {
-                max_retries: 0,
-                ..RetryConfig::default()
-            });
-        store.build().expect("a store")
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-/// Writes a request down, and returns how many came before it.
-fn note(seen: &Mutex<Vec<String>>, method: &str) -> usize {
-    let mut seen = seen.lock().expect("no test panicked in here");
-    seen.push(method.into());
-    seen.len().saturating_sub(1)
-}
-
-fn reply(answer: Answer) -> io::Result<Response<Full<Bytes>>> {
-    let response = Response::builder().header("etag", "\"x\"");
-    let response = response.header("last-modified", "Sun, 06 Nov 1994 08:49:37 GMT");
-    let (response, body) = match answer {
-        Answer::Body(body) => (response.header("content-length", body.len()), body),
-        Answer::Status(status, "") => (response.status(status), ""),
-        Answer::Status(status, after) => (response.status(status).header("retry-after", after), ""),
-        Answer::Reset => return Err(io::ErrorKind::ConnectionReset.into()),
-    };
-    Ok(response.body(body.into()).expect("a response"))
+/// Returns a store of `server`, which does not retry.
+fn store_of(server: &Server, lanes: Lanes) -> AmazonS3 {
+    store_at(server.endpoint(), PacedConnector::new(Hyper, lanes))
 }
 
 /// A strategy for all requests.
@@ -128,43 +35,42 @@ fn one(strategy: &Arc<Standard>) -> Lanes {
 
 #[tokio::test]
 async fn what_the_wrapper_cannot_send_again_is_sent_again_here() {
-    let server = Server::with(&[SLOW_DOWN, OK]).await;
+    let server = Server::with(&[OVERLOADED, OK]).await;
     let strategy = standard();
-    let store = server.store(one(&strategy));
+    let store = store_of(&server, one(&strategy));
     store
         .put(&Path::from("x"), "one".into())
         .await
         .expect("it is written");
-    assert_eq!(server.requests(), "PUT PUT");
+    assert_eq!(server.methods(), "PUT PUT");
 
-    let server = Server::with(&[SLOW_DOWN, Answer::Body(DELETED)]).await;
-    let store = server.store(one(&strategy));
+    let server = Server::with(&[OVERLOADED, OK.body(DELETED)]).await;
+    let store = store_of(&server, one(&strategy));
     let locations = stream::iter(["x", "y"].map(|name| Ok(Path::from(name)))).boxed();
     let gone: Vec<_> = store
         .delete_stream(locations)
         .try_collect()
         .await
         .expect("they are gone");
-    assert_eq!((gone.len(), server.requests().as_str()), (2, "POST POST"));
+    assert_eq!((gone.len(), server.methods().as_str()), (2, "POST POST"));
 
-    let server = Server::with(&[Answer::Body(UPLOAD), SLOW_DOWN, BROKEN, OK]).await;
-    let store = server.store(one(&strategy));
+    let server = Server::with(&[OK.body(UPLOAD), OVERLOADED, BROKEN, OK]).await;
+    let store = store_of(&server, one(&strategy));
     let mut upload = store
         .put_multipart(&Path::from("x"))
         .await
         .expect("an upload");
     upload.put_part("one".into()).await.expect("a part");
-    assert_eq!(server.requests(), "POST PUT PUT PUT");
+    assert_eq!(server.methods(), "POST PUT PUT PUT");
 
-    let server = Server::with(&[Answer::Body(PAGE), SLOW_DOWN, Answer::Body(LAST_PAGE)]).await;
-    let listed: Vec<_> = server
-        .store(one(&strategy))
+    let server = Server::with(&[OK.body(PAGE), OVERLOADED, OK.body(LAST_PAGE)]).await;
+    let listed: Vec<_> = store_of(&server, one(&strategy))
         .list(None)
         .try_collect()
         .await
         .expect("a list");
     assert_eq!(
-        (listed.len(), server.requests().as_str()),
+        (listed.len(), server.methods().as_str()),
         (2, "GET GET GET")
     );
     // Every retry was paid back, but for the first of the part's two; and a success without one has
@@ -183,17 +89,17 @@ const LAST_PAGE: &str = "<ListBucketResult><IsTruncated>false</IsTruncated>\
 
 #[tokio::test]
 async fn a_wrong_request_is_sent_once() {
-    let server = Server::with(&[Answer::Status(400, ""), OK]).await;
-    let store = server.store(one(&standard()));
+    let server = Server::with(&[Said::new(400), OK]).await;
+    let store = store_of(&server, one(&standard()));
     let put = store.put(&Path::from("x"), "one".into()).await;
-    assert_eq!((put.is_ok(), server.requests().as_str()), (false, "PUT"));
+    assert_eq!((put.is_ok(), server.methods().as_str()), (false, "PUT"));
 }
 
 #[tokio::test]
 async fn what_never_got_a_connection_was_not_sent() {
     let server = Server::with(&[OK]).await;
     let strategy = standard();
-    let store = server.store(one(&strategy));
+    let store = store_of(&server, one(&strategy));
     drop(server);
     tokio::task::yield_now().await; // the server's task ends, and with it its socket
     assert!(store.put_multipart(&Path::from("x")).await.is_err());
@@ -203,8 +109,8 @@ async fn what_never_got_a_connection_was_not_sent() {
 #[tokio::test(start_paused = true)]
 async fn reads_and_writes_stand_in_lines_of_their_own() {
     let server = Server::with(&[OK]).await;
-    let store = server.store(Lanes::shared(fixed(10), fixed(2)));
-    let (x, begun) = (&Path::from("x"), Paused::new());
+    let store = store_of(&server, Lanes::shared(fixed(10), fixed(2)));
+    let (x, begun) = (&Path::from("x"), Instant::now());
     let mut ends = Vec::new();
     for _ in 0..3 {
         store.put(x, "one".into()).await.expect("it is written");
@@ -219,31 +125,27 @@ async fn reads_and_writes_stand_in_lines_of_their_own() {
 
 #[tokio::test(start_paused = true)]
 async fn the_wait_is_the_services_word_and_a_wrong_one_is_none() {
-    let server = Server::with(&[Answer::Status(429, "7"), Answer::Status(503, "soon"), OK]).await;
-    let begun = Paused::new();
-    let put = server
-        .store(one(&standard()))
+    let server = Server::with(&[
+        SLOW_DOWN.header(("retry-after", "7")),
+        OVERLOADED.header(("retry-after", "soon")),
+        OK,
+    ])
+    .await;
+    let begun = Instant::now();
+    let put = store_of(&server, one(&standard()))
         .put(&Path::from("x"), "one".into())
         .await;
     assert!(put.is_ok());
     assert_eq!(
-        (begun.elapsed().as_secs(), server.requests().as_str()),
+        (begun.elapsed().as_secs(), server.methods().as_str()),
         (7, "PUT PUT PUT")
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_strategy_that_does_not_wait_says_so() {
-    let refusing = || {
-        let settings = PacedSettings::fixed(10, SECOND).expect("in range");
-        let strategy = Adaptive::builder()
-            .clock(Arc::new(Paused::new()))
-            .name("orders")
-            .paced(settings);
-        strategy.fail_fast(true).build().expect("in range")
-    };
     let server = Server::with(&[OK]).await;
-    let store = server.store(Lanes::new(refusing(), refusing()));
+    let store = store_of(&server, Lanes::new(refusing(), refusing()));
     store
         .put(&Path::from("x"), "one".into())
         .await
@@ -261,37 +163,39 @@ async fn a_strategy_that_does_not_wait_says_so() {
     let refused = refused.expect("its own error");
     assert!(refused.wait() > Duration::ZERO);
     assert_eq!(refused.name(), Some("orders"));
-    assert_eq!(server.requests(), "PUT");
+    assert_eq!(server.methods(), "PUT");
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_error_in_a_success_is_paced_and_retried() {
-    const LATE: Answer =
-        Answer::Body("<?xml version=\"1.0\"?><Error><Code>SlowDown</Code></Error>");
-    const COPIED: Answer = Answer::Body(
+    const LATE: Said = OK.body("<?xml version=\"1.0\"?><Error><Code>SlowDown</Code></Error>");
+    const COPIED: Said = OK.body(
         "<CopyObjectResult><ETag>\"x\"</ETag>\
          <LastModified>2009-10-12T17:50:30.000Z</LastModified></CopyObjectResult>",
     );
     let server = Server::with(&[LATE, LATE, COPIED]).await;
     let write = standard();
-    let store = server.store(Lanes::shared(Arc::new(Standard::new()), write.clone()));
+    let store = store_of(
+        &server,
+        Lanes::shared(Arc::new(Standard::new()), write.clone()),
+    );
     let copied = store.copy(&Path::from("a"), &Path::from("b")).await;
     copied.expect("the third is let through");
-    assert_eq!(server.requests(), "PUT PUT PUT");
+    assert_eq!(server.methods(), "PUT PUT PUT");
     // Five for each of the two retries of a throttle, and the last five back.
     assert_eq!(write.quota().available(), 495);
     // What is stored may look like an error.
     let server = Server::with(&[LATE]).await;
-    let store = server.store(Lanes::new(Standard::new(), Standard::new()));
+    let store = store_of(&server, Lanes::new(Standard::new(), Standard::new()));
     let got = store.get(&Path::from("a")).await.expect("an object");
     assert!(got.bytes().await.expect("a body").starts_with(b"<?xml"));
-    assert_eq!(server.requests(), "GET");
+    assert_eq!(server.methods(), "GET");
 }
 
 /// A store with the retries that stores have by default: ten of each request.
 fn by_default(server: &Server, lanes: Lanes) -> AmazonS3 {
     let store = AmazonS3Builder::new()
-        .with_endpoint(&server.url)
+        .with_endpoint(server.endpoint())
         .with_bucket_name("logs")
         .with_skip_signature(true)
         .with_allow_http(true)
@@ -302,28 +206,20 @@ fn by_default(server: &Server, lanes: Lanes) -> AmazonS3 {
 #[tokio::test]
 async fn the_stores_own_retries_come_to_nothing() {
     for (answer, sends, words) in [
-        (SLOW_DOWN, 3, "status code: 503 Service Unavailable"),
+        (OVERLOADED, 3, "status code: 503 Service Unavailable"),
         (BROKEN, 3, "status code: 500 Internal Server Error"),
-        (
-            Answer::Status(429, ""),
-            3,
-            "status code: 429 Too Many Requests",
-        ),
-        (
-            Answer::Status(501, ""),
-            1,
-            "status code: 501 Not Implemented",
-        ),
-        (Answer::Reset, 3, ""),
+        (SLOW_DOWN, 3, "status code: 429 Too Many Requests"),
+        (Said::new(501), 1, "status code: 501 Not Implemented"),
+        (Said::RESET, 3, ""),
     ] {
-        let server = Server::with(vec![answer].leak()).await;
+        let server = Server::with(&[answer]).await;
         let store = by_default(&server, one(&standard()));
         let error = store.get(&Path::from("x")).await.expect_err("it fails");
-        assert_eq!(server.requests().split(' ').count(), sends, "{answer:?}");
+        assert_eq!(server.requests(), sends, "{answer:?}");
         assert!(format!("{error}").contains(words), "{error}");
     }
     // What the store has a use for is handed on as it is.
-    let server = Server::with(&[Answer::Status(404, "")]).await;
+    let server = Server::with(&[Said::new(404)]).await;
     let store = by_default(&server, one(&standard()));
     let missing = store.get(&Path::from("x")).await;
     assert!(
@@ -332,11 +228,11 @@ async fn the_stores_own_retries_come_to_nothing() {
     );
     // An error in a success.
     let refused = "<Error><Code>SlowDown</Code></Error>";
-    let server = Server::with(vec![Answer::Body(refused)].leak()).await;
+    let server = Server::with(&[OK.body(refused)]).await;
     let store = by_default(&server, one(&standard()));
     let error = store.copy(&Path::from("x"), &Path::from("y")).await;
     let error = error.expect_err("it is refused");
-    assert_eq!(server.requests(), "PUT PUT PUT");
+    assert_eq!(server.methods(), "PUT PUT PUT");
     assert!(
         StoreErrors
             .classify(&error)
@@ -354,7 +250,7 @@ async fn of_a_wrapper_over_a_connector_the_wrapper_sends_again() {
     });
     let store = PacedStore::new(by_default(&server, one(&inner)), pacing);
     store.get(&Path::from("x")).await.expect_err("it fails");
-    assert_eq!(server.requests(), "GET GET GET");
+    assert_eq!(server.methods(), "GET GET GET");
     assert_eq!(
         [outer, inner].map(|each| each.quota().available()),
         [472, 500]
@@ -369,5 +265,5 @@ async fn of_a_wrapper_over_a_connector_the_wrapper_sends_again() {
     });
     let store = PacedStore::new(by_default(&server, one(&inner)), pacing);
     store.list_with_delimiter(None).await.expect_err("it fails");
-    assert_eq!(server.requests().split(' ').count(), 9);
+    assert_eq!(server.requests(), 9);
 }

@@ -2,10 +2,10 @@
 
 mod support;
 
+use kit::Shown;
 use object_store::memory::InMemory;
 use paceline::Standard;
 use paceline_object_store::{Lanes, PacedConnector, PacedStore, Pacing, StoreErrors};
-use promises::Shown;
 use support::hyper::Hyper;
 
 #[test]

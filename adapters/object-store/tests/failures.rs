@@ -8,13 +8,14 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use futures_util::{StreamExt as _, stream};
+use kit::Always;
 use object_store::{
     CopyMode, CopyOptions, Error, ObjectStore, ObjectStoreExt as _, PutMode, PutPayload, Result,
     path::Path,
 };
-use paceline::{Adaptive, Failure, Standard};
+use paceline::{Adaptive, Failure, Standard, TokioClock};
 use paceline_object_store::{Lanes, PacedStore, Pacing};
-use support::{Always, BROKEN, Paused, SLOW_DOWN, Script, Scripted, WRONG, standard};
+use support::{BROKEN, SLOW_DOWN, Script, Scripted, WRONG, standard};
 
 /// A store whose every operation is on one strategy, with an object in it.
 async fn store() -> (PacedStore<Scripted>, Arc<Script>, Arc<Standard>) {
@@ -127,7 +128,7 @@ async fn heard(work: impl AsyncFnOnce(&PacedStore<Scripted>, &Script)) -> [bool;
     let adaptive = || {
         let strategy = Adaptive::builder()
             .law(paceline::ControlLaw::Aws)
-            .clock(Arc::new(Paused::new()))
+            .clock(Arc::new(TokioClock::new()))
             .backoff(Arc::new(Always(Duration::ZERO)));
         Arc::new(strategy.build().expect("the settings are in range"))
     };

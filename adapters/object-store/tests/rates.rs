@@ -11,10 +11,10 @@ use futures_util::StreamExt as _;
 use object_store::{
     GetOptions, ObjectStore, ObjectStoreExt as _, PutPayload, Result, memory::InMemory, path::Path,
 };
-use paceline::{Adaptive, law::PacedSettings, operation::Stop};
+use paceline::operation::Stop;
 use paceline_object_store::{Lanes, PacedStore, Pacing};
-use support::{Paused, SECOND, Scripted, fixed};
-use tokio::time::timeout;
+use support::{Scripted, fixed, refusing};
+use tokio::time::{Instant, timeout};
 
 /// Ten reads and two writes a second. Tokio's timer is up to a millisecond late, so times are in
 /// hundredths.
@@ -41,7 +41,7 @@ async fn get(store: &impl ObjectStore, path: &str) {
 #[tokio::test(start_paused = true)]
 async fn reads_and_writes_stand_in_lines_of_their_own() {
     let store = PacedStore::new(InMemory::new(), one());
-    let begun = Paused::new();
+    let begun = Instant::now();
     let mut ends = Vec::new();
     for name in ["a", "b", "c"] {
         put(&store, name).await;
@@ -59,7 +59,7 @@ async fn reads_and_writes_stand_in_lines_of_their_own() {
 async fn each_prefix_has_its_lines_and_the_root_shares_those_for_which_there_is_no_room() {
     let pacing = Pacing::by_prefix(1, |_| lanes()).max_prefixes(2);
     let store = PacedStore::new(InMemory::new(), pacing);
-    let begun = Paused::new();
+    let begun = Instant::now();
     let mut ends = Vec::new();
     for name in ["a/x", "b/x", "b/deep/x", "c/x", "root", "d/x", "a/x"] {
         put(&store, name).await;
@@ -85,7 +85,7 @@ async fn stores_share_only_what_they_are_told_to() {
         PacedStore::new(InMemory::new(), both),
         PacedStore::new(InMemory::new(), one()),
     ];
-    let begun = Paused::new();
+    let begun = Instant::now();
     let mut ends = Vec::new();
     for store in [&stores[0], &stores[1], &stores[2], &stores[0].clone()] {
         put(store, "x").await;
@@ -101,7 +101,7 @@ async fn who_is_dropped_in_line_gives_the_place_back() {
     put(&store, "x").await;
     put(&store, "y").await;
     script.requests();
-    let begun = Paused::new();
+    let begun = Instant::now();
     let (x, y) = (&Path::from("x"), &Path::from("y"));
     let moment = Duration::from_millis(60);
     assert!(
@@ -120,14 +120,6 @@ async fn who_is_dropped_in_line_gives_the_place_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_strategy_that_does_not_wait_says_so() {
-    let refusing = || {
-        let settings = PacedSettings::fixed(10, SECOND).expect("in range");
-        let strategy = Adaptive::builder()
-            .clock(Arc::new(Paused::new()))
-            .name("orders")
-            .paced(settings);
-        strategy.fail_fast(true).build().expect("in range")
-    };
     let (scripted, script) = Scripted::new();
     let store = PacedStore::new(scripted, Pacing::new(refusing(), refusing()).list_page(0));
     put(&store, "x").await;

@@ -6,26 +6,13 @@ mod support;
 extern crate alloc;
 
 use alloc::sync::Arc;
-use core::{
-    error::Error as _,
-    iter,
-    sync::atomic::{AtomicUsize, Ordering},
-    time::Duration,
-};
+use core::{error::Error as _, iter, time::Duration};
 use std::io;
 
 use async_trait::async_trait;
-use bytes::Bytes;
-use futures_util::{FutureExt as _, StreamExt as _, TryStreamExt as _, future::BoxFuture, stream};
-use http_body_util::{BodyExt as _, Full};
-use hyper::{
-    Request, Response,
-    body::Incoming,
-    header::{HeaderName, HeaderValue},
-    server::conn::http1,
-    service::service_fn,
-};
-use hyper_util::rt::TokioIo;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use http::Response;
+use kit::{Reply, Server};
 use object_store::{
     BackoffConfig, ClientOptions, Error, ObjectStore, ObjectStoreExt as _, PutMode, PutPayload,
     Result, RetryConfig, StaticCredentialProvider, UpdateVersion,
@@ -40,7 +27,6 @@ use object_store::{
 };
 use paceline_object_store::{Lanes, PacedConnector};
 use support::{hyper::Hyper, standard};
-use tokio::net::TcpListener;
 
 /// The outcome of a request.
 #[derive(Clone, Copy, Debug)]
@@ -317,47 +303,18 @@ const FORMS: [Form; 34] = [
 /// many of the form came, and its outcome.
 async fn play(form: Form, failing: Failing, fails: usize, client: Client) -> (usize, Result<()>) {
     let (service, single, asked, words, _) = form;
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let url = format!("http://{}", listener.local_addr().expect("it is bound"));
-    let seen = Arc::new(AtomicUsize::new(0));
-    let counted = seen.clone();
-    let server = tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let counted = counted.clone();
-            let answer = service_fn(move |request: Request<Incoming>| {
-                let said = said(&request);
-                let is_of_form = words.iter().all(|word| said.contains(word));
-                // A count, which nothing else is ordered by.
-                let n = counted.fetch_add(usize::from(is_of_form), Ordering::Relaxed);
-                let failing = (is_of_form && n < fails).then_some(failing);
-                async move {
-                    request.into_body().collect().await.expect("a body");
-                    reply(&said, failing)
-                }
-                .boxed()
-            });
-            let answer: BoxFuture<'_, _> = http1::Builder::new()
-                .serve_connection(TokioIo::new(stream), answer)
-                .boxed();
-            tokio::spawn(answer);
-        }
-    });
-    let came = asked.of(service.store(&url, client, single)).await;
-    server.abort();
-    (seen.load(Ordering::Relaxed), came)
+    let server = Server::failing(words, fails, move |head, fails| {
+        reply(head, fails.then_some(failing))
+    })
+    .await;
+    let came = asked
+        .of(service.store(server.endpoint(), client, single))
+        .await;
+    let requests = server.asked();
+    (requests.iter().filter(|one| one.has(words)).count(), came)
 }
 
-/// Returns the first line and the headers of a request.
-fn said(request: &Request<Incoming>) -> String {
-    let line = format!("{} {}", request.method(), request.uri());
-    let header = |(name, value): (&HeaderName, &HeaderValue)| {
-        format!("\n{name}: {}", value.to_str().unwrap_or_default())
-    };
-    let headers = request.headers().iter().map(header);
-    iter::once(line).chain(headers).collect()
-}
-
-fn reply(said: &str, failing: Option<Failing>) -> io::Result<Response<Full<Bytes>>> {
+fn reply(said: &str, failing: Option<Failing>) -> Reply {
     let status = match failing {
         None => 200,
         Some(Status(status)) => status,

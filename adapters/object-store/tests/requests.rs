@@ -10,7 +10,8 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use object_store::{ObjectStore as _, ObjectStoreExt as _, path::Path};
 use paceline_object_store::{Lanes, PacedStore, Pacing};
-use support::{Paused, Script, Scripted, fixed};
+use support::{Script, Scripted, fixed};
+use tokio::time::Instant;
 
 /// Ten turns a second for all requests, lists of four to a page, and the objects `d/0` to `d/5`.
 struct Fixture {
@@ -46,7 +47,7 @@ impl Fixture {
         // The next turn stands behind all of them, and the one before has to be over.
         self.store.head(&path(5)).await.expect("it is there");
         self.script.requests();
-        let begun = Paused::new();
+        let begun = Instant::now();
         work(&self.store).await;
         let requests = self.script.requests();
         self.store.head(&path(5)).await.expect("it is there");

@@ -3,7 +3,6 @@
 extern crate alloc;
 
 use alloc::sync::Arc;
-use core::time::Duration;
 use std::sync::Mutex;
 
 use http::{Request, Response};
@@ -13,7 +12,7 @@ use opendal::{
     raw::{HttpBody, HttpClient, HttpFetch},
     services::S3,
 };
-use paceline::{Standard, backoff::BackoffStrategy};
+use paceline::Standard;
 use paceline_opendal_0_57::{Lanes, PacingLayer};
 
 /// Fails once with this status, or without an answer, and notes the methods.
@@ -38,16 +37,6 @@ impl HttpFetch for Scripted {
     }
 }
 
-/// No backoff waits.
-#[derive(Debug)]
-struct NoBackoff;
-
-impl BackoffStrategy for NoBackoff {
-    fn delay(&self, _retry: u32, _throttle: bool, _random: u64) -> Duration {
-        Duration::ZERO
-    }
-}
-
 /// Returns an operator whose first request fails so, its strategy, and the methods it sent.
 fn failing(status: Option<u16>) -> (Operator, Arc<Standard>, Arc<Mutex<Vec<String>>>) {
     let service = S3::default()
@@ -57,8 +46,7 @@ fn failing(status: Option<u16>) -> (Operator, Arc<Standard>, Arc<Mutex<Vec<Strin
         .secret_access_key("testtest")
         .disable_config_load()
         .disable_ec2_metadata();
-    let strategy = Standard::builder().backoff(Arc::new(NoBackoff)).build();
-    let strategy = Arc::new(strategy.expect("in range"));
+    let strategy = Arc::new(kit::standard().build().expect("in range"));
     let lanes = Lanes::shared(strategy.clone(), strategy.clone());
     let seen = Arc::<Mutex<Vec<String>>>::default();
     let client = HttpClient::with(Scripted(status, seen.clone()));

@@ -6,50 +6,29 @@ use core::{fmt, time::Duration};
 use http::{Method, Request};
 use opendal_core::Buffer;
 use paceline::{
-    Adaptive, Failure, RetryStrategy,
+    Failure, RetryStrategy,
     classify::{Classifier, HttpResponseParts, RefusalClassifier, ServiceUnavailable},
     headers::AttemptHeader,
 };
 
-use crate::{host::HttpTransporter, transport::Paced};
+use crate::{Lanes, bounds::Bounds, host::HttpTransporter, transport::Paced};
 
 type Answers = dyn for<'a> Classifier<HttpResponseParts<'a>> + Send + Sync;
 type Choose = dyn Fn(&Request<Buffer>) -> Lanes + Send + Sync;
 
-/// One strategy for reads and one for writes. Clones share both.
-///
-/// Requests with the methods GET, HEAD and OPTIONS are reads, as is PROPFIND; all others are
-/// writes.
-#[derive(Clone, Debug)]
-pub struct Lanes {
-    read: Arc<dyn RetryStrategy>,
-    write: Arc<dyn RetryStrategy>,
-}
-
-impl Lanes {
-    /// Creates lanes that are not shared.
-    pub fn new(read: impl RetryStrategy + 'static, write: impl RetryStrategy + 'static) -> Self {
-        Self::shared(Arc::new(read), Arc::new(write))
-    }
-
-    /// Creates lanes of strategies that others have as well. The two may be the same one.
-    #[must_use]
-    pub fn shared(read: Arc<dyn RetryStrategy>, write: Arc<dyn RetryStrategy>) -> Self {
-        Self { read, write }
-    }
-
-    fn into_lane(self, method: &Method) -> Arc<dyn RetryStrategy> {
-        match method.as_str() {
-            "GET" | "HEAD" | "OPTIONS" | "PROPFIND" => self.read,
-            _ => self.write,
-        }
+/// Returns the strategy for requests with this method.
+fn lane(lanes: Lanes, method: &Method) -> Arc<dyn RetryStrategy> {
+    match method.as_str() {
+        "GET" | "HEAD" | "OPTIONS" | "PROPFIND" => lanes.read,
+        _ => lanes.write,
     }
 }
 
 /// The layer: every HTTP request of a service waits for its turn, and failed ones are sent again as
 /// a strategy decides.
 ///
-/// Clones, and the operators that are given one, share quotas and rates.
+/// Requests with the methods GET, HEAD and OPTIONS are reads, as is PROPFIND; all others are
+/// writes. Clones, and the operators that are given one, share quotas and rates.
 ///
 /// What `RetryLayer` repeats is repeated: every request, after an answer that is retryable and after
 /// a failure of the transport. A request with a [condition](paceline::classify::is_conditional), or
@@ -83,8 +62,7 @@ pub struct PacingLayer(Arc<Settings>);
 pub(crate) struct Settings {
     choose: Box<Choose>,
     pub(crate) answers: Box<Answers>,
-    pub(crate) deadline: Option<Duration>,
-    pub(crate) max_retry_after: Option<Duration>,
+    pub(crate) bounds: Bounds,
     pub(crate) tells: Option<AttemptHeader>,
 }
 
@@ -96,11 +74,12 @@ impl PacingLayer {
         Self::by(move |_| lanes.clone())
     }
 
-    /// Uses one [`Adaptive::bulk`] for all reads and one for all writes: for pipelines that may
+    /// Uses one [`Adaptive::bulk`](paceline::Adaptive::bulk) for all reads and one for all writes: for pipelines that may
     /// lose no object to throttling. A 503 is throttling, as with the other constructors.
     #[must_use]
     pub fn bulk() -> Self {
-        Self::new(Adaptive::bulk(), Adaptive::bulk())
+        let lanes = Lanes::bulk();
+        Self::by(move |_| lanes.clone())
     }
 
     /// Asks `choose` for the lanes of each request: by its host or path, from a map of your own.
@@ -124,8 +103,7 @@ impl PacingLayer {
         Self(Arc::new(Settings {
             choose: Box::new(choose),
             answers: Box::new(answers),
-            deadline: None,
-            max_retry_after: None,
+            bounds: Bounds::default(),
             tells: None,
         }))
     }
@@ -151,14 +129,14 @@ impl PacingLayer {
     /// attempt under way is cut off.
     #[must_use]
     pub fn deadline(self, span: Duration) -> Self {
-        self.with(|settings| settings.deadline = Some(span))
+        self.with(|settings| settings.bounds.deadline = Some(span))
     }
 
     /// Accepts no longer wait than `span` from the service: 60 s by default. A response that asks
     /// for more is returned at once. To be called before the layer is cloned.
     #[must_use]
     pub fn max_retry_after(self, span: Duration) -> Self {
-        self.with(|settings| settings.max_retry_after = Some(span))
+        self.with(|settings| settings.bounds.max_retry_after = Some(span))
     }
 
     /// Sends the number of each attempt in `header`. By default none is sent.
@@ -178,8 +156,7 @@ impl PacingLayer {
     fn with(self, change: impl FnOnce(&mut Settings)) -> Self {
         let before = self.0;
         let mut settings = Settings {
-            deadline: before.deadline,
-            max_retry_after: before.max_retry_after,
+            bounds: before.bounds,
             tells: before.tells,
             choose: {
                 let before = Arc::clone(&before);
@@ -207,15 +184,15 @@ impl Classifier<HttpResponseParts<'_>> for Answered {
 
 impl Settings {
     pub(crate) fn strategy(&self, request: &Request<Buffer>) -> Arc<dyn RetryStrategy> {
-        (self.choose)(request).into_lane(request.method())
+        lane((self.choose)(request), request.method())
     }
 }
 
 impl fmt::Debug for PacingLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PacingLayer")
-            .field("deadline", &self.0.deadline)
-            .field("max_retry_after", &self.0.max_retry_after)
+            .field("deadline", &self.0.bounds.deadline)
+            .field("max_retry_after", &self.0.bounds.max_retry_after)
             .finish_non_exhaustive()
     }
 }

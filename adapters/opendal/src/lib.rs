@@ -2,8 +2,11 @@
 
 extern crate alloc;
 
+mod bounds;
 mod host;
+mod lanes;
 mod layer;
 mod transport;
 
-pub use layer::{Lanes, PacingLayer};
+pub use lanes::Lanes;
+pub use layer::PacingLayer;

@@ -91,13 +91,8 @@ fn joined(beginning: BodyBeginning<Error>, body: HttpBody, rest: Rest) -> HttpBo
 impl HttpTransport for Paced {
     async fn fetch(&self, request: Request<Buffer>) -> Result<Response<HttpBody>> {
         let strategy = self.settings.strategy(&request);
-        let mut operation = Operation::new(&*strategy).idempotency(idempotency(&request));
-        if let Some(span) = self.settings.deadline {
-            operation = operation.deadline(span);
-        }
-        if let Some(span) = self.settings.max_retry_after {
-            operation = operation.max_retry_after(span);
-        }
+        let operation = Operation::new(&*strategy).idempotency(idempotency(&request));
+        let operation = self.settings.bounds.apply(operation);
         let operation = operation.inside(request.extensions().get().copied());
         let clock = strategy.clock();
         let send = |attempt: Attempt| {

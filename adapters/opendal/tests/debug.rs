@@ -2,9 +2,9 @@
 
 use core::time::Duration;
 
+use kit::Shown;
 use paceline::Standard;
 use paceline_opendal::{Lanes, PacingLayer};
-use promises::Shown;
 
 #[test]
 fn every_public_type_prints_in_one_line_of_values() {

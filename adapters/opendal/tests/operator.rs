@@ -3,30 +3,22 @@
 
 mod support;
 
-extern crate alloc;
-
-use alloc::sync::Arc;
 use core::{error::Error as _, time::Duration};
 
+use kit::{BROKEN, OK, OVERLOADED, SECOND, SLOW_DOWN, Said, Server, fixed};
 use opendal::{ErrorKind, Operator};
-use paceline::{Failure, Standard, classify::HttpResponseParts, operation::Stop};
-use paceline_opendal::{Lanes, PacingLayer};
-use support::{Always, Answer, BROKEN, OK, Paused, SECOND, SLOW_DOWN, Server, fixed, operator};
-use tokio::time::timeout;
+use paceline::{Failure, classify::HttpResponseParts, operation::Stop};
+use paceline_opendal::PacingLayer;
+use support::{operator, standard};
+use tokio::time::{Instant, timeout};
+
+/// What says that an object is there.
+const OBJECT: Said = OK.body("").header(("content-length", "3"));
 
 /// Ten reads and two writes a second.
 fn lanes() -> PacingLayer {
     let lane = |rate| fixed(rate).build().expect("the settings are in range");
     PacingLayer::new(lane(10), lane(2))
-}
-
-/// A strategy for all requests, of three attempts without a backoff.
-fn standard() -> (PacingLayer, Arc<Standard>) {
-    let strategy = Standard::builder().clock(Arc::new(Paused::new()));
-    let strategy = strategy.backoff(Arc::new(Always(Duration::ZERO)));
-    let strategy = Arc::new(strategy.build().expect("the settings are in range"));
-    let lanes = Lanes::shared(strategy.clone(), strategy.clone());
-    (PacingLayer::by(move |_| lanes.clone()), strategy)
 }
 
 async fn write(operator: &Operator, path: &str) {
@@ -35,12 +27,11 @@ async fn write(operator: &Operator, path: &str) {
 
 #[tokio::test(start_paused = true)]
 async fn reads_and_writes_stand_in_lines_of_their_own_which_clones_share() {
-    let sized = Answer::Status(200, Some(("content-length", "0")));
-    let server = Server::with(&[sized]).await;
+    let server = Server::with(&[OK.body("").header(("content-length", "0"))]).await;
     let layer = lanes();
     let same = operator(&server, layer.clone());
     let (one, other) = (operator(&server, layer), operator(&server, lanes()));
-    let begun = Paused::new();
+    let begun = Instant::now();
     let mut ends = Vec::new();
     for operator in [&one, &one, &same, &other] {
         write(operator, "x").await;
@@ -51,10 +42,7 @@ async fn reads_and_writes_stand_in_lines_of_their_own_which_clones_share() {
         ends.push(begun.elapsed().as_millis() / 10);
     }
     assert_eq!(ends, [0, 50, 100, 100, 100, 110, 110]);
-    assert_eq!(
-        server.requests().join(" "),
-        "PUT PUT PUT PUT HEAD HEAD HEAD"
-    );
+    assert_eq!(server.methods(), "PUT PUT PUT PUT HEAD HEAD HEAD");
 }
 
 #[tokio::test(start_paused = true)]
@@ -67,12 +55,12 @@ async fn each_page_and_each_part_is_a_turn() {
          <Contents><Key>b</Key><LastModified>2020-01-01T00:00:00.000Z</LastModified><Size>1</Size></Contents>\
          </ListBucketResult>",
     ];
-    let server = Server::with(&pages.map(Answer::Body)).await;
+    let server = Server::with(&pages.map(|page| OK.body(page))).await;
     let operator = operator(&server, lanes());
-    let begun = Paused::new();
+    let begun = Instant::now();
     let listed = operator.list("").await.expect("a list");
     assert_eq!(listed.len(), 2);
-    assert_eq!(server.requests(), ["GET", "GET"]);
+    assert_eq!(server.methods(), "GET GET");
     operator.stat("x").await.expect("it is there");
     assert_eq!(begun.elapsed().as_millis() / 10, 20);
 }
@@ -91,10 +79,10 @@ async fn a_status_decides_whether_it_is_sent_again_and_what_that_costs() {
         (503, 3, 490),
     ];
     for (code, sends, left) in expected {
-        let server = Server::with(&[Answer::Status(code, None)]).await;
+        let server = Server::with(&[Said::new(code)]).await;
         let (layer, strategy) = standard();
         let answer = operator(&server, layer).write("x", "one").await;
-        let seen = (server.requests().len(), strategy.quota().available());
+        let seen = (server.requests(), strategy.quota().available());
         assert_eq!(
             (answer.is_ok(), seen),
             (code == 200, (sends, left)),
@@ -105,11 +93,11 @@ async fn a_status_decides_whether_it_is_sent_again_and_what_that_costs() {
 
 #[tokio::test]
 async fn a_success_pays_back() {
-    for first in [SLOW_DOWN, BROKEN, Answer::Reset] {
+    for first in [SLOW_DOWN, BROKEN, Said::RESET] {
         let server = Server::with(&[first, OK]).await;
         let (layer, strategy) = standard();
         let answer = operator(&server, layer).write("x", "one").await;
-        assert_eq!((answer.is_ok(), server.requests().len()), (true, 2));
+        assert_eq!((answer.is_ok(), server.requests()), (true, 2));
         assert_eq!(strategy.quota().available(), 500);
     }
 }
@@ -129,70 +117,66 @@ async fn what_never_got_a_connection_was_not_sent() {
 #[tokio::test(start_paused = true)]
 async fn the_wait_is_the_services_word_and_a_wrong_one_is_none() {
     for (value, seconds) in [("7", 7), ("soon", 0), ("-7", 0)] {
-        let server = Server::with(&[Answer::Status(503, Some(("retry-after", value))), OK]).await;
+        let server = Server::with(&[OVERLOADED.header(("retry-after", value)), OK]).await;
         let (layer, _) = standard();
         let operator = operator(&server, layer);
-        let begun = Paused::new();
+        let begun = Instant::now();
         write(&operator, "x").await;
-        assert_eq!(
-            (begun.elapsed().as_secs(), server.requests().len()),
-            (seconds, 2)
-        );
+        assert_eq!((begun.elapsed().as_secs(), server.requests()), (seconds, 2));
     }
 }
 
 #[tokio::test]
 async fn a_classifier_of_ones_own_has_the_say() {
-    let server = Server::with(&[Answer::Status(418, None), OK]).await;
+    let server = Server::with(&[Said::new(418), OK]).await;
     let (layer, _) = standard();
     let layer = layer.classifier(|answer: &HttpResponseParts<'_>| {
         (answer.status() == 418).then(Failure::transient)
     });
     write(&operator(&server, layer), "x").await;
-    assert_eq!(server.requests().len(), 2);
+    assert_eq!(server.requests(), 2);
 }
 
 /// S3 may answer 200 before it knows how a copy ends.
 #[tokio::test(start_paused = true)]
 async fn an_error_in_a_success_is_paced_and_retried() {
-    const LATE: Answer =
-        Answer::Body("<?xml version=\"1.0\"?><Error><Code>SlowDown</Code></Error>");
-    const COPIED: Answer = Answer::Body(
+    const LATE: Said = OK.body("<?xml version=\"1.0\"?><Error><Code>SlowDown</Code></Error>");
+    const COPIED: Said = OK.body(
         "<CopyObjectResult><ETag>\"x\"</ETag>\
          <LastModified>2009-10-12T17:50:30.000Z</LastModified></CopyObjectResult>",
     );
-    let server = Server::with(&[Answer::Object, LATE, LATE, COPIED]).await;
+    let server = Server::with(&[OBJECT, LATE, LATE, COPIED]).await;
     let (layer, strategy) = standard();
     let copied = operator(&server, layer).copy("a", "b").await;
     copied.expect("the third is let through");
-    assert_eq!(server.requests().join(" "), "HEAD PUT PUT PUT");
+    assert_eq!(server.methods(), "HEAD PUT PUT PUT");
     // Five for each of the two retries of a throttle, and the last five back.
     assert_eq!(strategy.quota().available(), 495);
     // Given up, it is the service's own error.
-    let server = Server::with(&[Answer::Object, LATE]).await;
+    let server = Server::with(&[OBJECT, LATE]).await;
     let (layer, _) = standard();
     let error = operator(&server, layer).copy("a", "b").await;
     let error = error.expect_err("it is refused each time");
-    assert_eq!(server.requests().join(" "), "HEAD PUT PUT PUT");
+    assert_eq!(server.methods(), "HEAD PUT PUT PUT");
     assert!(error.to_string().contains("SlowDown"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_body_of_a_refusal_decides() {
-    let final_one = Answer::Refusal(429, r#"{"error":{"code":"insufficient_quota"}}"#);
+    let final_one = SLOW_DOWN.body(r#"{"error":{"code":"insufficient_quota"}}"#);
     let server = Server::with(&[final_one]).await;
-    for layer in [standard().0, standard().0.deadline(SECOND)] {
+    for (layer, sends) in [(standard().0, 3), (standard().0.deadline(SECOND), 6)] {
         let error = operator(&server, layer).stat("x").await;
         error.expect_err("it is refused");
         // The answer to a HEAD has no body.
-        assert_eq!(server.requests().len(), 3);
+        assert_eq!(server.requests(), sends);
     }
     let error = operator(&server, standard().0.deadline(SECOND))
         .read("x")
         .await;
     let error = error.expect_err("it is refused");
     assert!(error.to_string().contains("insufficient_quota"), "{error}");
-    assert_eq!(server.requests().len(), 1);
+    assert_eq!(server.requests(), 7);
 }
 
 /// The host's own deadline ends all, also a retry that is waited for.
@@ -200,31 +184,31 @@ async fn the_body_of_a_refusal_decides() {
 async fn a_timeout_of_the_host_ends_the_request() {
     use opendal::layers::TimeoutLayer;
 
-    let waits = Answer::Status(503, Some(("retry-after", "30")));
-    for (answer, sends) in [(Answer::Never, 1), (waits, 1)] {
+    let waits = OVERLOADED.header(("retry-after", "30"));
+    for (answer, sends) in [(Said::NEVER, 1), (waits, 1)] {
         let server = Server::with(&[answer]).await;
         let (layer, strategy) = standard();
         let timeout = TimeoutLayer::new().with_timeout(Duration::from_millis(300));
         let operator = operator(&server, layer).layer(timeout);
-        let begun = Paused::new();
+        let begun = Instant::now();
         let error = operator.stat("x").await;
         error.expect_err("it takes too long");
         assert_eq!(begun.elapsed().as_millis(), 300);
         tokio::time::sleep(60 * SECOND).await;
-        assert_eq!(server.requests().len(), sends);
+        assert_eq!(server.requests(), sends);
         assert_eq!(strategy.quota().available(), 500);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_retry_that_does_not_fit_leaves_the_answer() {
-    let waits = Answer::Status(503, Some(("retry-after", "30")));
+    let waits = OVERLOADED.header(("retry-after", "30"));
     let server = Server::with(&[waits]).await;
     let operator = operator(&server, standard().0.deadline(SECOND));
     let error = operator.stat("x").await.expect_err("it is refused");
     assert!(error.source().is_none(), "not of the layer: {error:?}");
     assert!(error.to_string().contains("503"), "{error}");
-    assert_eq!(server.requests().len(), 1);
+    assert_eq!(server.requests(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -232,14 +216,14 @@ async fn who_is_dropped_in_line_gives_the_place_back() {
     let server = Server::with(&[OK]).await;
     let operator = operator(&server, lanes());
     write(&operator, "x").await;
-    let begun = Paused::new();
+    let begun = Instant::now();
     for _ in 0..4 {
         let write = operator.write("y", "one");
         assert!(timeout(Duration::from_millis(60), write).await.is_err());
     }
     write(&operator, "z").await;
     assert_eq!(
-        (begun.elapsed().as_millis() / 10, server.requests().len()),
+        (begun.elapsed().as_millis() / 10, server.requests()),
         (50, 2)
     );
 }
@@ -272,7 +256,7 @@ async fn a_strategy_that_does_not_wait_says_so() {
     assert!(error.to_string().contains("orders: not sent"), "{error}");
     let wait = refused.wait();
     assert!(wait > Duration::ZERO && wait < SECOND, "{wait:?}");
-    assert_eq!(server.requests(), ["PUT"]);
+    assert_eq!(server.methods(), "PUT");
 }
 
 #[tokio::test]
@@ -283,10 +267,7 @@ async fn inside_of_an_attempt_a_request_is_sent_once() {
     let outer = paceline::operation::OuterAttempt::new();
     let read = paceline::operation::within_async(Some(outer), operator.stat("x"));
     read.await.expect_err("it is broken");
-    assert_eq!(
-        (server.requests().len(), strategy.quota().available()),
-        (1, 500)
-    );
+    assert_eq!((server.requests(), strategy.quota().available()), (1, 500));
     operator.stat("x").await.expect_err("it is broken");
-    assert_eq!(server.requests().len(), 3);
+    assert_eq!(server.requests(), 4);
 }

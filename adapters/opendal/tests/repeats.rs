@@ -3,27 +3,11 @@
 
 mod support;
 
-extern crate alloc;
-
-use alloc::sync::Arc;
-use core::{
-    iter,
-    sync::atomic::{AtomicUsize, Ordering},
-    time::Duration,
-};
+use core::time::Duration;
 use std::io;
 
-use bytes::Bytes;
-use futures_util::FutureExt as _;
-use http_body_util::{BodyExt as _, Full};
-use hyper::{
-    Request, Response,
-    body::Incoming,
-    header::{HeaderName, HeaderValue},
-    server::conn::http1,
-    service::service_fn,
-};
-use hyper_util::rt::TokioIo;
+use http::{Request, Response};
+use kit::{Reply, Server};
 use opendal::{
     Buffer, Error, ErrorKind, HttpBody, HttpTransport, HttpTransporter, OperationContext, Operator,
     Result,
@@ -31,10 +15,7 @@ use opendal::{
     services::{Azblob, Gcs, S3, Webdav},
 };
 use opendal_http_transport_reqwest::ReqwestTransport;
-use paceline::Standard;
-use paceline_opendal::{Lanes, PacingLayer};
-use support::{Always, Paused};
-use tokio::net::TcpListener;
+use support::standard;
 
 use Failing::{Closed, Lost, Status};
 use Service::{Azure, GCloud, Simple, WebDav};
@@ -129,13 +110,7 @@ impl By {
                         .with_max_delay(millisecond),
                 )
             }
-            Self::Pacing => {
-                let strategy = Standard::builder().clock(Arc::new(Paused::new()));
-                let strategy = strategy.backoff(Arc::new(Always(Duration::ZERO)));
-                let strategy = Arc::new(strategy.build().expect("in range"));
-                let lanes = Lanes::shared(strategy.clone(), strategy);
-                operator.layer(PacingLayer::by(move |_| lanes.clone()))
-            }
+            Self::Pacing => operator.layer(standard().0),
         }
     }
 }
@@ -234,44 +209,16 @@ const FORMS: [Form; 29] = [
 /// of the form came, and its outcome.
 async fn play(form: Form, failing: Failing, fails: usize, by: By) -> (usize, Result<()>) {
     let (service, asked, words, _) = form;
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let url = format!("http://{}", listener.local_addr().expect("it is bound"));
-    let seen = Arc::new(AtomicUsize::new(0));
-    let counted = seen.clone();
-    let server = tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let counted = counted.clone();
-            let answer = service_fn(move |request: Request<Incoming>| {
-                let said = said(&request);
-                let is_of_form = words.iter().all(|word| said.contains(word));
-                // A count, which nothing else is ordered by.
-                let n = counted.fetch_add(usize::from(is_of_form), Ordering::Relaxed);
-                let failing = (is_of_form && n < fails).then_some(failing);
-                async move {
-                    request.into_body().collect().await.expect("a body");
-                    reply(&said, failing)
-                }
-                .boxed()
-            });
-            tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), answer));
-        }
-    });
-    let came = asked.of(by.on(service.operator(&url))).await;
-    server.abort();
-    (seen.load(Ordering::Relaxed), came)
+    let server = Server::failing(words, fails, move |head, fails| {
+        reply(head, fails.then_some(failing))
+    })
+    .await;
+    let came = asked.of(by.on(service.operator(server.endpoint()))).await;
+    let requests = server.asked();
+    (requests.iter().filter(|one| one.has(words)).count(), came)
 }
 
-/// Returns the first line and the headers of a request.
-fn said(request: &Request<Incoming>) -> String {
-    let line = format!("{} {}", request.method(), request.uri());
-    let header = |(name, value): (&HeaderName, &HeaderValue)| {
-        format!("\n{name}: {}", value.to_str().unwrap_or_default())
-    };
-    let headers = request.headers().iter().map(header);
-    iter::once(line).chain(headers).collect()
-}
-
-fn reply(said: &str, failing: Option<Failing>) -> io::Result<Response<Full<Bytes>>> {
+fn reply(said: &str, failing: Option<Failing>) -> Reply {
     let status = match failing {
         None => success(said).0,
         Some(Status(status)) => status,

@@ -4,6 +4,7 @@
 extern crate alloc;
 
 mod body;
+mod bounds;
 mod error;
 mod hosts;
 #[cfg(feature = "llm")]

@@ -39,7 +39,7 @@ impl Middleware for Pacing {
         }
         let class = extensions.get::<Class>().copied();
         operation = operation.class(class.unwrap_or_default());
-        operation = self.bounded(operation);
+        operation = self.bounds.apply(operation);
         // Of a loop in another task: what this task is inside of is found without it.
         let carried = extensions.get::<OuterAttempt>().copied();
         let mut attempts = operation.inside(carried).start();
@@ -111,7 +111,7 @@ impl Middleware for Pacing {
                 (Verdict::Again(_), Some(copy)) => {
                     request = copy;
                     // A response that was not read whole holds its connection.
-                    last = Some(result).filter(|_| is_whole || self.deadline.is_some());
+                    last = Some(result).filter(|_| is_whole || self.bounds.deadline.is_some());
                 }
                 (Verdict::Stop(stop), _) => {
                     let delay = stop.delay();
@@ -124,21 +124,6 @@ impl Middleware for Pacing {
                 _ => return result,
             }
         }
-    }
-}
-
-impl Pacing {
-    fn bounded<'a, S: RetryStrategy>(&self, mut operation: Operation<'a, S>) -> Operation<'a, S> {
-        if let Some(span) = self.deadline {
-            operation = operation.deadline(span);
-        }
-        if let Some(span) = self.max_retry_after {
-            operation = operation.max_retry_after(span);
-        }
-        if self.composite {
-            operation = operation.composite();
-        }
-        operation
     }
 }
 

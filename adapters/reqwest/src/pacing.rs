@@ -15,7 +15,7 @@ use paceline::{
 use reqwest::Request;
 use reqwest_middleware::Result;
 
-use crate::{OneShotBody, body, error, hosts::Hosts};
+use crate::{OneShotBody, body, bounds::Bounds, error, hosts::Hosts};
 
 /// The most hosts that have a strategy of their own unless [`Pacing::max_hosts`] says otherwise.
 const MAX_HOSTS: usize = 1_024;
@@ -53,9 +53,7 @@ pub struct Pacing {
     strategies: Strategies,
     answers: Arc<Answers>,
     pub(crate) one_shot: OneShotBody,
-    pub(crate) deadline: Option<Duration>,
-    pub(crate) max_retry_after: Option<Duration>,
-    pub(crate) composite: bool,
+    pub(crate) bounds: Bounds,
     pub(crate) marks: bool,
     pub(crate) tells: Option<AttemptHeader>,
     scope: Option<Arc<ScopeOf>>,
@@ -159,9 +157,7 @@ impl Pacing {
             strategies,
             answers: answers(ServiceUnavailable::Overloaded),
             one_shot: OneShotBody::default(),
-            deadline: None,
-            max_retry_after: None,
-            composite: false,
+            bounds: Bounds::default(),
             marks: false,
             tells: None,
             scope: None,
@@ -311,7 +307,7 @@ impl Pacing {
     /// than `span`.
     #[must_use]
     pub const fn max_retry_after(mut self, span: Duration) -> Self {
-        self.max_retry_after = Some(span);
+        self.bounds.max_retry_after = Some(span);
         self
     }
 
@@ -324,7 +320,7 @@ impl Pacing {
     /// response is not, unless it is the body of a refusal that the classifier wants.
     #[must_use]
     pub const fn deadline(mut self, span: Duration) -> Self {
-        self.deadline = Some(span);
+        self.bounds.deadline = Some(span);
         self
     }
 
@@ -332,7 +328,7 @@ impl Pacing {
     /// for one, as a paginator does. By default they send once.
     #[must_use]
     pub const fn composite(mut self) -> Self {
-        self.composite = true;
+        self.bounds.composite = true;
         self
     }
 
@@ -434,8 +430,8 @@ impl fmt::Debug for Pacing {
         f.debug_struct("Pacing")
             .field("strategies", &self.strategies)
             .field("one_shot", &self.one_shot)
-            .field("deadline", &self.deadline)
-            .field("max_retry_after", &self.max_retry_after)
+            .field("deadline", &self.bounds.deadline)
+            .field("max_retry_after", &self.bounds.max_retry_after)
             .finish_non_exhaustive()
     }
 }

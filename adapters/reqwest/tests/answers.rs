@@ -7,6 +7,7 @@ extern crate alloc;
 use alloc::sync::Arc;
 use core::time::Duration;
 
+use kit::{Always, BROKEN, OK, OVERLOADED, SECOND, SLOW_DOWN, Said, Server, fixed, standard};
 use paceline::{
     Adaptive, Failure, Idempotency, RetryStrategy, Standard,
     classify::HttpResponseParts,
@@ -19,17 +20,10 @@ use paceline::{
 use paceline_reqwest::Pacing;
 use reqwest::dns::{Name, Resolve, Resolving};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Error, RequestBuilder};
-use support::{
-    Always, Answer, BROKEN, OK, Paused, SECOND, SLOW_DOWN, Server, bare, client, client_of, status,
-};
+use support::{bare, client, client_of, status};
+use tokio::time::Instant;
 
 const MILLIS: Duration = Duration::from_millis(1);
-
-/// Of three attempts, without a backoff.
-fn standard() -> StrategyBuilder<Standard> {
-    let builder = Standard::builder().clock(Arc::new(Paused::new()));
-    builder.backoff(Arc::new(Always(Duration::ZERO)))
-}
 
 fn built(builder: StrategyBuilder<Standard>) -> Arc<Standard> {
     Arc::new(builder.build().expect("the settings are in range"))
@@ -64,7 +58,7 @@ async fn a_status_decides_whether_it_is_sent_again_and_what_that_costs() {
         (598, 3, 472),
     ];
     for (code, sends, left) in expected {
-        let server = Server::with(&[Answer::Status(code, None)]).await;
+        let server = Server::with(&[Said::new(code)]).await;
         let strategy = built(standard());
         let answer = client_of(&strategy).get(&server.url).send().await;
         let seen = (
@@ -95,7 +89,7 @@ async fn an_empty_quota_returns_the_answer() {
 
 #[tokio::test]
 async fn a_classifier_of_ones_own_has_the_say() {
-    let server = Server::with(&[Answer::Status(404, None), OK]).await;
+    let server = Server::with(&[Said::new(404), OK]).await;
     let strategy = built(standard());
     let pacing = Pacing::shared(strategy).classifier(|answer: &HttpResponseParts<'_>| {
         (answer.status() == 404).then(Failure::transient)
@@ -123,10 +117,10 @@ async fn the_wait_is_the_services_word_and_a_wrong_one_is_none() {
         (("ratelimit", "r=0"), 250),
     ];
     for (header, millis) in expected {
-        let server = Server::with(&[Answer::Status(429, Some(header)), OK]).await;
+        let server = Server::with(&[SLOW_DOWN.header(header), OK]).await;
         let strategy = standard().backoff(Arc::new(Always(Duration::from_millis(250))));
         let strategy = built(strategy);
-        let (client, begun) = (client_of(&strategy), Paused::new());
+        let (client, begun) = (client_of(&strategy), Instant::now());
         let answer = client.get(&server.url).send().await;
         assert_eq!((status(answer), server.requests()), (200, 2));
         // Tokio's timer has a grain of a millisecond.
@@ -140,11 +134,11 @@ async fn the_wait_is_the_services_word_and_a_wrong_one_is_none() {
 
 #[tokio::test(start_paused = true)]
 async fn a_retry_after_the_deadline_is_not_waited_for_and_costs_nothing() {
-    let hour = Answer::Status(429, Some(("retry-after", "3600")));
+    let hour = SLOW_DOWN.header(("retry-after", "3600"));
     let server = Server::with(&[hour]).await;
     let strategy = built(standard());
     let pacing = Pacing::shared(strategy.clone()).deadline(SECOND);
-    let (client, begun) = (client(pacing), Paused::new());
+    let (client, begun) = (client(pacing), Instant::now());
     let answer = client.get(&server.url).send().await;
     assert_eq!((status(answer), server.requests()), (429, 1));
     assert_eq!(
@@ -155,7 +149,7 @@ async fn a_retry_after_the_deadline_is_not_waited_for_and_costs_nothing() {
 
 #[tokio::test]
 async fn what_may_have_been_done_is_repeated_only_if_that_is_safe() {
-    let resets = [Answer::Reset, OK];
+    let resets = [Said::RESET, OK];
     let throttles = [SLOW_DOWN, OK];
     let (get, post) = (reqwest::Method::GET, reqwest::Method::POST);
     let order = |method, key| (method, key, None);
@@ -182,14 +176,14 @@ async fn what_may_have_been_done_is_repeated_only_if_that_is_safe() {
         let answer = request.body("one of these").send().await;
         assert_eq!(server.requests(), sends, "{case:?}");
         assert_eq!(answer.is_ok(), sends == 2, "{case:?}");
-        assert!(server.bodies().iter().all(|body| body == "one of these"));
+        assert!(server.asked().iter().all(|one| one.body == "one of these"));
     }
 }
 
 #[tokio::test]
 async fn a_condition_in_the_query_is_seen() {
     for (query, sends) in [("?x=0", 2), ("?ifGenerationMatch=0", 1)] {
-        let server = Server::with(&[Answer::Reset, OK]).await;
+        let server = Server::with(&[Said::RESET, OK]).await;
         let request = client_of(&built(standard())).put(format!("{}{query}", server.url));
         let answer = request.body("").send().await;
         let seen = (answer.is_ok(), server.requests());
@@ -234,7 +228,7 @@ async fn what_has_a_name_that_does_not_resolve_was_not_sent() {
 async fn a_slow_answer_is_a_timeout() {
     // In generation 2.0 a retry after a timeout costs 10, and one after anything else 5.
     for (quota, sends) in [(10, 2), (9, 1)] {
-        let server = Server::with(&[Answer::Slow(SECOND.saturating_mul(60)), OK]).await;
+        let server = Server::with(&[OK.after(60 * SECOND), OK]).await;
         let strategy = standard()
             .generation(RetryGeneration::V2_0)
             .quota_capacity(quota);
@@ -254,10 +248,10 @@ async fn a_slow_answer_is_a_timeout() {
 async fn the_hosts_timeout_is_an_attempts_and_the_deadline_for_all() {
     let limit = SECOND.saturating_mul(2);
     for (deadline, sends) in [(None, 3), (Some(limit), 1)] {
-        let server = Server::with(&[Answer::Slow(SECOND.saturating_mul(60))]).await;
+        let server = Server::with(&[OK.after(60 * SECOND)]).await;
         let pacing = Pacing::shared(built(standard()));
         let pacing = deadline.into_iter().fold(pacing, Pacing::deadline);
-        let begun = Paused::new();
+        let begun = Instant::now();
         let request = client(pacing).get(&server.url).timeout(limit);
         request.send().await.expect_err("it takes too long");
         assert_eq!(server.requests(), sends);
@@ -273,25 +267,17 @@ async fn a_request_that_leads_nowhere_is_not_repeated() {
     let client = client_of(&strategy);
     let answer = client.get("ftp://127.0.0.1/").send().await;
     assert!(answer.is_err_and(|error| error.is_builder()));
-    let server = Server::with(&[Answer::Status(302, Some(("location", "/")))]).await;
+    let server = Server::with(&[Said::new(302).header(("location", "/"))]).await;
     let answer = client.get(&server.url).send().await;
     assert!(answer.is_err_and(|error| error.is_redirect()));
     assert_eq!((server.requests(), strategy.quota().available()), (11, 500));
 }
 
-/// Ten sends a second, all of them in the tests' time.
-fn ten_a_second(paused: Paused) -> StrategyBuilder<Adaptive> {
-    Adaptive::builder()
-        .clock(Arc::new(paused))
-        .backoff(Arc::new(Always(Duration::ZERO)))
-        .paced(PacedSettings::fixed(10, SECOND).expect("the rate is in range"))
-}
-
 #[tokio::test(start_paused = true)]
 async fn every_send_takes_a_turn_also_a_repeated_one() {
     let server = Server::with(&[BROKEN, OK, SLOW_DOWN, OK, OK]).await;
-    let begun = Paused::new();
-    let strategy = Arc::new(ten_a_second(begun).build().expect("in range"));
+    let begun = Instant::now();
+    let strategy = Arc::new(fixed(10).build().expect("in range"));
     let client = client_of(&strategy);
     let mut ends = Vec::new();
     for _ in 0..3 {
@@ -322,7 +308,7 @@ async fn throttling_is_what_the_send_rate_hears_of() {
 #[tokio::test(start_paused = true)]
 async fn a_strategy_that_does_not_wait_says_so() {
     let server = Server::with(&[OK]).await;
-    let strategy = ten_a_second(Paused::new())
+    let strategy = fixed(10)
         .name("orders")
         .fail_fast(true)
         .build()
@@ -347,7 +333,7 @@ async fn a_503_is_throttling_in_bulk_so_that_even_a_post_is_sent_again() {
         (Pacing::bulk(), (200, 2)),
         (Pacing::new(Adaptive::paced()), (503, 1)),
     ] {
-        let server = Server::with(&[Answer::Status(503, None), OK]).await;
+        let server = Server::with(&[OVERLOADED, OK]).await;
         let answer = client(pacing).post(&server.url).send().await;
         assert_eq!((status(answer), server.requests()), expected);
     }
@@ -356,7 +342,7 @@ async fn a_503_is_throttling_in_bulk_so_that_even_a_post_is_sent_again() {
 /// The body says what a request cost, which the caller reads after the outcome was recorded.
 #[tokio::test]
 async fn a_cost_in_the_body_is_settled_by_the_caller() {
-    let server = Server::with(&[OK]).await;
+    let server = Server::with(&[OK.body("")]).await;
     // One token a second, of which the bucket holds ten.
     let settings = PacedSettings::fixed(1, SECOND)
         .and_then(|fixed| fixed.to_builder().burst(SECOND.saturating_mul(10)).build());
@@ -386,7 +372,7 @@ async fn a_cost_in_the_body_is_settled_by_the_caller() {
 /// What the headers say is settled with the outcome.
 #[tokio::test]
 async fn a_cost_in_the_headers_leaves_nothing_to_settle() {
-    let server = Server::with(&[Answer::Status(200, Some(("x-cost", "2")))]).await;
+    let server = Server::with(&[OK.header(("x-cost", "2"))]).await;
     let costs = |response: &HttpResponseParts<'_>| {
         let cost = response.headers().get("x-cost")?.to_str().ok()?;
         Some([cost.parse().ok()?].into())
@@ -399,14 +385,14 @@ async fn a_cost_in_the_headers_leaves_nothing_to_settle() {
 }
 
 /// A refusal with a body.
-const fn says(body: &'static str) -> Answer {
-    Answer::Says(429, body)
+const fn says(body: &'static str) -> Said {
+    SLOW_DOWN.body(body)
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_body_of_a_refusal_decides() {
-    const USED_UP: Answer = says("{\"error\": {\"code\": \"insufficient_quota\"}}");
-    const LATER: Answer = says(
+    const USED_UP: Said = says("{\"error\": {\"code\": \"insufficient_quota\"}}");
+    const LATER: Said = says(
         "{\"error\": {\"details\": [{\"@type\": \"type.googleapis.com/google.rpc.RetryInfo\", \
          \"retryDelay\": \"34.5s\"}]}}",
     );
@@ -419,7 +405,7 @@ async fn the_body_of_a_refusal_decides() {
     assert!(body.contains("insufficient_quota"), "{body}");
 
     let server = Server::with(&[LATER, OK]).await;
-    let begun = Paused::new();
+    let begun = Instant::now();
     let answer = client_of(&strategy).get(&server.url).send().await;
     assert_eq!((status(answer), server.requests()), (200, 2));
     assert!(begun.elapsed() >= Duration::from_millis(34_500));
@@ -428,11 +414,11 @@ async fn the_body_of_a_refusal_decides() {
 /// <https://github.com/Aider-AI/aider/issues/1880>, and Bybit's "Rate Limit".
 #[tokio::test(start_paused = true)]
 async fn what_no_wait_can_mend_is_sent_once_and_a_ban_is_a_throttle() {
-    const TOO_LARGE: Answer = says(
+    const TOO_LARGE: Said = says(
         "{\"error\": {\"message\": \"Limit 30000, Requested 36278.\", \"code\": \"rate_limit_exceeded\"}}",
     );
-    const BANNED: Answer = Answer::Says(403, "{\"retMsg\": \"Access too frequent.\"}");
-    const TEAPOT: Answer = Answer::Status(418, Some(("retry-after", "30")));
+    const BANNED: Said = Said::new(403).body("{\"retMsg\": \"Access too frequent.\"}");
+    const TEAPOT: Said = Said::new(418).header(("retry-after", "30"));
     for (answer, expected) in [(TOO_LARGE, (1, 0)), (BANNED, (2, 1)), (TEAPOT, (2, 1))] {
         let strategy = built(standard());
         let server = Server::with(&[answer, OK]).await;
@@ -445,9 +431,9 @@ async fn what_no_wait_can_mend_is_sent_once_and_a_ban_is_a_throttle() {
 /// S3 may answer 200 before it knows how a copy, or an upload in parts, ends.
 #[tokio::test(start_paused = true)]
 async fn an_error_in_a_success_is_paced_and_retried() {
-    const LATE: Answer = Answer::Says(200, "<?xml?><Error><Code>SlowDown</Code></Error>");
-    const DONE: Answer = Answer::Says(200, "<CopyObjectResult/>");
-    let sent = async |answers: &[Answer],
+    const LATE: Said = OK.body("<?xml?><Error><Code>SlowDown</Code></Error>");
+    const DONE: Said = OK.body("<CopyObjectResult/>");
+    let sent = async |answers: &[Said],
                       request: fn(&ClientWithMiddleware, &str) -> RequestBuilder| {
         let server = Server::with(answers).await;
         let strategy = built(standard());

@@ -4,12 +4,12 @@
 use core::time::Duration;
 use std::net::TcpListener;
 
+use kit::Shown;
 use paceline::Standard;
 use paceline_reqwest::{
     BodyNotRepeatable, ClientService, DeadlinePassed, ModelLimit, ModelPacing, OneShotBody, Pacing,
     Tokens,
 };
-use promises::Shown;
 use reqwest::{Body, Client};
 use reqwest_middleware::{ClientBuilder, Error};
 

@@ -16,11 +16,12 @@ use core::time::Duration;
 use std::sync::Mutex;
 
 use bytes::Bytes;
+use kit::{Always, BROKEN, OK, SLOW_DOWN, Said, Server};
 use paceline::{Adaptive, Class, Failure, Idempotency, classify::HttpResponseParts};
 use paceline_reqwest::{ClientService, ModelLimit, ModelPacing, ModelSnapshot, Tokens};
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, RequestBuilder};
-use support::{Always, Answer, OK, Server, bare, status};
+use support::{bare, status};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
@@ -375,18 +376,18 @@ async fn the_headers_limits_are_kept() {
 /// As the SDKs of `OpenAI` and Anthropic do.
 #[tokio::test]
 async fn posts_are_sent_again_as_the_makers_sdks_do() {
-    const NO: Answer = Answer::Status(500, Some(("x-should-retry", "false")));
-    const YES: Answer = Answer::Status(400, Some(("x-should-retry", "true")));
-    const USED_UP: Answer = Answer::Says(429, "{\"error\": {\"code\": \"insufficient_quota\"}}");
-    let mut cases = vec![(NO, 1), (YES, 2), (USED_UP, 1), (Answer::Reset, 2)];
+    const NO: Said = BROKEN.header(("x-should-retry", "false"));
+    const YES: Said = Said::new(400).header(("x-should-retry", "true"));
+    const USED_UP: Said = SLOW_DOWN.body("{\"error\": {\"code\": \"insufficient_quota\"}}");
+    let mut cases = vec![(NO, 1), (YES, 2), (USED_UP, 1), (Said::RESET, 2)];
     for code in [408, 409, 429, 500, 501, 502, 503, 504, 507, 529] {
-        cases.push((Answer::Status(code, None), 2));
+        cases.push((Said::new(code), 2));
     }
     for code in [400, 401, 403, 404, 413, 422] {
-        cases.push((Answer::Status(code, None), 1));
+        cases.push((Said::new(code), 1));
     }
     for (answer, sends) in cases {
-        let server = Server::with(&[answer.clone(), OK]).await;
+        let server = Server::with(&[answer, OK]).await;
         let strategy = Adaptive::builder()
             .per_minute(60_000, 600_000)
             .expect("in range")
@@ -399,7 +400,7 @@ async fn posts_are_sent_again_as_the_makers_sdks_do() {
         assert_eq!(server.requests(), sends, "{answer:?}");
     }
     // The caller has the last word.
-    let server = Server::with(&[Answer::Status(500, None), OK]).await;
+    let server = Server::with(&[BROKEN, OK]).await;
     let request = ask(&client_of(&ample()), &server.url);
     let request = request.with_extension(Idempotency::NotIdempotent);
     assert_eq!(status(request.send().await), 500);
@@ -450,7 +451,7 @@ async fn a_client_is_a_service_of_what_becomes_a_request() {
 /// The response is as it came in all else.
 #[tokio::test]
 async fn the_response_is_as_it_came() {
-    let server = Server::with(&[Answer::Says(200, "{\"usage\":{\"total_tokens\":9}}")]).await;
+    let server = Server::with(&[OK.body("{\"usage\":{\"total_tokens\":9}}")]).await;
     let pacing = ample();
     let answer = ask(&client_of(&pacing), &server.url).send().await;
     let answer = answer.expect("an answer");

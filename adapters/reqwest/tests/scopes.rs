@@ -8,9 +8,10 @@ use alloc::sync::Arc;
 use core::time::Duration;
 use std::sync::Mutex;
 
+use kit::{Always, BROKEN, OK, Server};
 use paceline::{RetryStrategy, Standard};
 use paceline_reqwest::Pacing;
-use support::{Always, BROKEN, OK, Server, client, status};
+use support::{client, status};
 
 /// Of which one retry after a 500 can be paid.
 fn poor() -> Standard {

@@ -7,13 +7,14 @@ extern crate alloc;
 use alloc::sync::Arc;
 use core::time::Duration;
 
+use kit::{OK, SECOND, Server};
 use paceline::{
     Adaptive, RetryStrategy as _, Timestamp,
     law::{LimitReport, LimitReports, PacedSettings},
     set::Weights,
 };
 use paceline_reqwest::Pacing;
-use support::{Answer, SECOND, Server, client, status};
+use support::{client, status};
 
 /// One token a second, of which the bucket holds ten, at a time that stands still.
 fn ten_tokens() -> Arc<Adaptive> {
@@ -32,7 +33,7 @@ fn left(strategy: &Adaptive) -> String {
 
 #[tokio::test]
 async fn a_request_takes_its_weight_and_costs_what_its_response_says() {
-    let says = Answer::Status(200, Some(("x-cost", "2")));
+    let says = OK.header(("x-cost", "2"));
     let server = Server::with(&[says]).await;
     let strategy = ten_tokens();
     let send = async |pacing| {
@@ -52,7 +53,7 @@ async fn a_request_takes_its_weight_and_costs_what_its_response_says() {
 
 #[tokio::test]
 async fn declared_limits_reach_the_strategy() {
-    let says = Answer::Status(200, Some(("ratelimit", "\"hour\";r=7;t=60")));
+    let says = OK.header(("ratelimit", "\"hour\";r=7;t=60"));
     let server = Server::with(&[says]).await;
     let declared = async |pacing: fn(Pacing) -> Pacing| {
         let strategy = Arc::new(Adaptive::declared());

@@ -5,26 +5,24 @@ extern crate alloc;
 mod support;
 
 use alloc::sync::Arc;
-use core::time::Duration;
 
+use kit::{
+    BROKEN, OK, OVERLOADED, SECOND, SLOW_DOWN, Server,
+    promises::{BODY_DEADLINE, Sends, Setup},
+    standard,
+};
 use paceline::{Adaptive, Standard, law::PacedSettings, operation::Stop};
 use paceline_reqwest::{DeadlinePassed, Pacing};
-use promises::{
-    BODY_DEADLINE, DEADLINE, HINTED, OK, OVERLOADED, Read, SECOND, SLOW_DOWN, Said, Strategy,
-};
 use reqwest_middleware::Error;
-use support::{Always, Answer, Server, client, status};
+use support::{client, status};
 use tokio::time::Instant;
 
-const SLOW_FOR_30: Said = OVERLOADED.header(("retry-after", "30"));
-
-/// Sends a request by `pacing` on `scope`, and tells whether it was answered with 200.
-fn reads(
-    url: String,
-    pacing: Pacing,
-    scope: &'static str,
-) -> impl Fn() -> Read + Clone + Send + 'static {
-    let client = client(pacing.scope_by(move |_| Some(scope.to_owned())));
+/// Sends requests, and tells whether they were answered with 200.
+fn reads(setup: &Setup) -> impl Sends + use<> {
+    let pacing = Pacing::shared(setup.strategy.clone());
+    let (url, scope) = (setup.url.clone(), setup.scope);
+    let pacing = pacing.scope_by(move |_| Some(scope.to_owned()));
+    let client = client(setup.bounded(pacing, Pacing::deadline));
     move || {
         let request = client.get(&url);
         Box::pin(async move {
@@ -36,54 +34,11 @@ fn reads(
     }
 }
 
-fn hot(url: String, strategy: Strategy) -> impl Fn() -> Read + Clone + Send + 'static {
-    reads(url, Pacing::shared(strategy), "hot")
-}
-
-#[tokio::test]
-async fn a_limited_scope_is_limited_and_slows_no_other() {
-    promises::a_limited_scope_slows_no_other(OK, |url, strategy, scope| {
-        reads(url, Pacing::shared(strategy), scope)
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_service_that_says_429_is_adapted_to() {
-    promises::a_service_is_adapted_to(OK, SLOW_DOWN, hot).await;
-}
-
-#[tokio::test]
-async fn a_service_that_says_503_is_adapted_to() {
-    promises::a_service_is_adapted_to(OK, OVERLOADED, hot).await;
-}
-
-#[tokio::test]
-async fn a_service_that_says_503_and_when_is_adapted_to() {
-    promises::a_service_is_adapted_to(OK, HINTED, hot).await;
-}
-
-#[tokio::test]
-async fn a_deadline_ends_everything() {
-    promises::a_deadline_ends_everything(OK, SLOW_FOR_30, |url, strategy| {
-        reads(url, Pacing::shared(strategy).deadline(DEADLINE), "hot")
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_dropped_request_leaves_nothing() {
-    promises::a_dropped_request_leaves_nothing(OK, SLOW_FOR_30, hot).await;
-}
-
-#[tokio::test]
-async fn a_waiter_goes_early_when_the_rate_rises() {
-    promises::a_waiter_goes_early(OK, hot).await;
-}
+kit::keep_promises! { client: reads }
 
 #[tokio::test]
 async fn an_attempt_that_is_cut_off_says_why() {
-    let server = Server::with(&[Answer::Slow(30 * SECOND)]).await;
+    let server = Server::with(&[OK.after(30 * SECOND)]).await;
     let strategy = Standard::builder().name("orders").build();
     let pacing = Pacing::new(strategy.expect("in range")).deadline(SECOND / 10);
     let Err(Error::Middleware(error)) = client(pacing).get(&server.url).send().await else {
@@ -97,7 +52,7 @@ async fn an_attempt_that_is_cut_off_says_why() {
 
 #[tokio::test]
 async fn a_refused_turn_of_a_retry_returns_the_answer() {
-    let server = Server::with(&[support::BROKEN]).await;
+    let server = Server::with(&[BROKEN]).await;
     let one_a_minute = PacedSettings::fixed(1, 60 * SECOND).expect("in range");
     let strategy = Adaptive::builder().paced(one_a_minute).build();
     let pacing = Pacing::new(strategy.expect("in range")).deadline(20 * SECOND);
@@ -110,7 +65,7 @@ async fn a_refused_turn_of_a_retry_returns_the_answer() {
 
 #[tokio::test]
 async fn a_post_without_a_key_is_sent_once_to_a_503() {
-    let server = Server::with(&[Answer::Status(503, None), support::OK]).await;
+    let server = Server::with(&[OVERLOADED, OK]).await;
     let strategy = Arc::new(Adaptive::paced());
     let client = client(Pacing::shared(strategy.clone()));
     assert_eq!(status(client.post(&server.url).send().await), 503);
@@ -126,8 +81,8 @@ async fn a_post_without_a_key_is_sent_once_to_a_503() {
 
 #[tokio::test]
 async fn an_hour_of_retry_after_stops_no_client() {
-    let hour = Answer::Status(429, Some(("retry-after", "3600")));
-    let server = Server::with(&[hour, support::OK]).await;
+    let hour = SLOW_DOWN.header(("retry-after", "3600"));
+    let server = Server::with(&[hour, OK]).await;
     let strategy = Arc::new(Adaptive::paced());
     let pacing = Pacing::shared(strategy.clone()).max_retry_after(SECOND);
     let client = client(pacing);
@@ -144,21 +99,20 @@ async fn an_hour_of_retry_after_stops_no_client() {
 
 #[test]
 fn it_takes_one_line() {
-    assert_eq!(promises::count_lines(include_str!("../README.md")), 1);
+    assert_eq!(kit::count_lines(include_str!("../README.md")), 1);
 }
 
 #[test]
 fn requests_and_tokens_settled_by_the_body_take_six_lines() {
     let readme = include_str!("../README.md");
     let (_, several) = readme.split_once("## Several limits").expect("a heading");
-    assert_eq!(promises::count_lines(several), 6);
+    assert_eq!(kit::count_lines(several), 6);
 }
 
 #[tokio::test]
 async fn a_hostile_body_is_bounded() {
-    promises::a_hostile_body_is_bounded(|url| async move {
-        let strategy = Standard::builder().backoff(Arc::new(Always(Duration::ZERO)));
-        let pacing = Pacing::new(strategy.build().expect("in range"));
+    kit::promises::a_hostile_body_is_bounded(|url| async move {
+        let pacing = Pacing::new(standard().build().expect("in range"));
         let client = client(pacing.deadline(BODY_DEADLINE));
         let answer = client.get(url).send().await.expect("the answer");
         answer.status().to_string()

@@ -8,6 +8,7 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use futures_util::stream;
+use kit::{Always, BROKEN, OK, SLOW_DOWN, Said, Server};
 use paceline::{
     Failure, RetryStrategy, RetryToken, Standard,
     operation::{Stop, StopReason},
@@ -16,7 +17,7 @@ use paceline::{
 use paceline_reqwest::{BodyNotRepeatable, OneShotBody, Pacing};
 use reqwest::{Body, Response};
 use reqwest_middleware::{Error, Result};
-use support::{Always, Answer, BROKEN, OK, Server, client};
+use support::client;
 
 fn strategy() -> Arc<Standard> {
     let strategy = Standard::builder().backoff(Arc::new(Always(Duration::ZERO)));
@@ -42,12 +43,12 @@ async fn one_that_succeeds_is_as_any_other() {
     let (server, strategy) = (Server::with(&[OK]).await, strategy());
     let answer = put_stream(&server, Pacing::shared(strategy)).await;
     assert!(answer.is_ok());
-    assert_eq!(server.bodies(), ["in parts"]);
+    assert_eq!(server.asked()[0].body, "in parts");
 }
 
 #[tokio::test]
 async fn one_that_would_have_to_be_sent_again_returns_its_answer() {
-    let refusal = Answer::Says(429, "{\"error\": {\"code\": \"slow_down\"}}");
+    let refusal = SLOW_DOWN.body("{\"error\": {\"code\": \"slow_down\"}}");
     let (server, strategy) = (Server::with(&[refusal, OK]).await, strategy());
     let answer = put_stream(&server, Pacing::shared(strategy.clone())).await;
     let answer = answer.expect("the answer");
@@ -63,7 +64,7 @@ async fn one_that_would_have_to_be_sent_again_returns_its_answer() {
     // The retry that was not made is not paid.
     assert_eq!((server.requests(), strategy.quota().available()), (1, 500));
 
-    let server = Server::with(&[Answer::Reset, OK]).await;
+    let server = Server::with(&[Said::RESET, OK]).await;
     let answer = put_stream(&server, Pacing::shared(strategy)).await;
     assert!(matches!(answer, Err(Error::Reqwest(_))), "{answer:?}");
     assert_eq!(server.requests(), 1);
@@ -75,10 +76,7 @@ async fn one_that_would_not_be_sent_again_anyway_returns_its_answer() {
         .max_attempts(1)
         .build()
         .expect("in range");
-    for (first, strategy) in [
-        (Answer::Status(404, None), strategy()),
-        (BROKEN, Arc::new(once)),
-    ] {
+    for (first, strategy) in [(Said::new(404), strategy()), (BROKEN, Arc::new(once))] {
         let server = Server::with(&[first, OK]).await;
         let answer = put_stream(&server, Pacing::shared(strategy)).await;
         assert!(answer.is_ok_and(|response| response.status().as_u16() != 200));

@@ -6,6 +6,7 @@
 
 extern crate alloc;
 
+mod bounds;
 mod classify;
 mod conclude;
 #[cfg(feature = "grpc")]

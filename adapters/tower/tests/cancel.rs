@@ -5,21 +5,13 @@ extern crate alloc;
 mod support;
 
 use alloc::sync::Arc;
-use core::{sync::atomic::Ordering::SeqCst, time::Duration};
+use core::sync::atomic::Ordering::SeqCst;
 
-use paceline::{Clock, SendLimiter, SendRate};
+use kit::{SECOND, check_left, check_tokens, polled};
+use paceline::{Clock as _, SendLimiter, SendRate, TokioClock};
 use paceline_tower::{RetryLayer, SendRateLayer};
-use support::{
-    COST, SECOND, Script, TokioClock, by_number, call, next_in, one_a_second, one_in, polled,
-};
+use support::{Script, by_number, call, one_a_second, one_in};
 use tower::Layer;
-
-/// One token for each request that was sent, and no place in line.
-fn check_tokens(rate: &SendRate, clock: &dyn Clock, sent: u32, polls: u32) {
-    let due = Duration::from_nanos(clock.now().as_nanos());
-    let wait = SECOND.saturating_mul(sent).saturating_sub(due);
-    assert_eq!(next_in(rate, clock), wait, "after {polls}");
-}
 
 #[tokio::test(start_paused = true)]
 async fn retries() {
@@ -29,16 +21,9 @@ async fn retries() {
         let script = Script::of([Ok(500), Ok(200)]);
         let mut service = RetryLayer::shared(strategy.clone(), by_number).layer(script.clone());
         let ended = polled(polls, call(&mut service)).await.is_some();
-        let answered = script.answered.load(SeqCst);
-        stages.push((script.sent(), answered));
-        // A retry that was sent is paid; what it cost is back with its own success.
-        let paid = if (script.sent(), answered) == (2, 1) {
-            COST
-        } else {
-            0
-        };
-        assert_eq!(strategy.quota().available(), 500 - paid, "after {polls}");
-        check_tokens(strategy.send_rate(), strategy.clock(), script.sent(), polls);
+        let seen = (script.sent(), script.answered.load(SeqCst));
+        stages.push(seen);
+        check_left(&strategy, seen, polls);
         if ended {
             break;
         }
@@ -54,7 +39,7 @@ async fn retries() {
 async fn waits_for_a_turn() {
     let mut stages = Vec::new();
     for polls in 0..200 {
-        let clock = TokioClock::start();
+        let clock = TokioClock::new();
         let rate = Arc::new(SendRate::paced(one_in(SECOND), clock.now()));
         let layer = SendRateLayer::new(SendLimiter::new(rate.clone()).clock(clock), by_number);
         let script = Script::of([Ok(200), Ok(200)]);
@@ -79,7 +64,7 @@ async fn waits_for_a_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn those_behind_one_who_gives_up_move_up() {
-    let clock = TokioClock::start();
+    let clock = TokioClock::new();
     let rate = Arc::new(SendRate::paced(one_in(SECOND), clock.now()));
     let layer = SendRateLayer::new(SendLimiter::new(rate.clone()).clock(clock), by_number);
     let service = layer.layer(Script::of([Ok(200), Ok(200)]));

@@ -8,6 +8,7 @@ use core::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
+use kit::Shown;
 use paceline::{
     Failure, RetryQuota, SendLimiter, SendRate, SendSet, Standard, Timestamp, law::PacedSettings,
     set::Weights,
@@ -16,7 +17,6 @@ use paceline_tower::{
     BoxError, Buffered, Classify, Clones, Conclude, GrpcResults, HttpRequests, HttpResults,
     QuotaBudget, Refused, Replay, RetryLayer, RetryPolicy, SendRateLayer, SendSetLayer,
 };
-use promises::Shown;
 use tower::{Layer, ServiceExt, service_fn};
 
 /// Hands the outcome on instead of the response.

@@ -16,9 +16,12 @@ use core::{
 
 use http::{HeaderMap, HeaderName, Request, Response, uri::PathAndQuery};
 use hyper::body::{Bytes, Frame};
-use paceline::{Adaptive, Clock, ControlLaw, Idempotency, SendLimiter, SendRate, Standard};
+use kit::COST;
+use paceline::{
+    Adaptive, Clock, ControlLaw, Idempotency, SendLimiter, SendRate, Standard, TokioClock,
+};
 use paceline_tower::{GrpcResults, Replayed, RetryLayer, SendRateLayer};
-use support::{COST, TokioClock, next_in, tonic_bytes::Raw};
+use support::{next_in, tonic_bytes::Raw};
 use tokio::{net::TcpListener, time::Instant};
 use tonic::{
     Code, Status,
@@ -348,7 +351,7 @@ async fn a_response_that_has_begun_is_the_callers_and_its_end_is_heard() {
 async fn throttling_in_trailers_slows_the_next_call() {
     let builder = Adaptive::builder()
         .law(ControlLaw::Aws)
-        .clock(Arc::new(TokioClock::start()));
+        .clock(Arc::new(TokioClock::new()));
     let strategy = Arc::new(builder.build().expect("in range"));
     let (channel, _script) = serve(0, &[Say::Trailers(true, "8")]).await;
     assert_eq!(
@@ -365,7 +368,7 @@ async fn a_send_rate_alone_hears_of_both() {
         Say::Trailers(false, "8"),
     ] {
         let (channel, _script) = serve(0, Box::leak(Box::new([say]))).await;
-        let clock = TokioClock::start();
+        let clock = TokioClock::new();
         let rate = Arc::new(SendRate::new(ControlLaw::Aws, clock.now()));
         let layer = SendRateLayer::new(
             SendLimiter::new(rate.clone()).clock(clock),
@@ -482,7 +485,7 @@ async fn refusals_have_the_codes_of_grpc() {
     // A turn that comes too late.
     let (channel, script) = serve(0, &[Say::Echo]).await;
     let builder = Adaptive::builder()
-        .clock(Arc::new(TokioClock::start()))
+        .clock(Arc::new(TokioClock::new()))
         .name("täglich 100%")
         .paced(support::one_in(Duration::from_secs(60)))
         .fail_fast(true);
@@ -496,7 +499,7 @@ async fn refusals_have_the_codes_of_grpc() {
     assert_eq!(script.asked.load(SeqCst), 0);
     // The same of a send rate alone.
     let (channel, script) = serve(0, &[Say::Echo]).await;
-    let clock = TokioClock::start();
+    let clock = TokioClock::new();
     let rate = Arc::new(SendRate::paced(
         support::one_in(Duration::from_secs(60)),
         clock.now(),

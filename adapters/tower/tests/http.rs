@@ -21,8 +21,9 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::TokioExecutor,
 };
+use kit::{Always, COST};
 use paceline::{
-    Adaptive, Clock, Failure, RetryStrategy, SendLimiter, SendRate, Standard,
+    Adaptive, Clock, Failure, RetryStrategy, SendLimiter, SendRate, Standard, TokioClock,
     classify::{Classifier, HttpResponseParts, MAX_REFUSAL_BODY, RefusalClassifier},
     headers::AttemptHeader,
     law::PacedSettings,
@@ -30,7 +31,6 @@ use paceline::{
     strategy::AttemptCharge,
 };
 use paceline_tower::{BoxError, Buffered, HttpResults, RetryLayer, SendRateLayer, failure_of};
-use support::{Always, COST, TokioClock};
 use tokio::{net::TcpListener, time::Instant};
 use tower::{Layer, Service, ServiceBuilder, ServiceExt};
 
@@ -388,7 +388,7 @@ async fn a_rate_follows_the_servers_throttling() {
         (200, &[], AT_ONCE),
     ];
     let (url, _script) = serve(0, SAID).await;
-    let clock = TokioClock::start();
+    let clock = TokioClock::new();
     let rate = Arc::new(SendRate::new(paceline::ControlLaw::Aws, clock.now()));
     let layer = SendRateLayer::new(
         SendLimiter::new(rate.clone()).clock(clock),

@@ -7,9 +7,10 @@ mod support;
 use alloc::sync::Arc;
 use core::time::Duration;
 
+use kit::{COST, SECOND, polled};
 use paceline::{Idempotency, RetryAfter, RetryQuota, Standard};
 use paceline_tower::{BoxError, QuotaBudget, RetryPolicy};
-use support::{COST, SECOND, Script, by_number, call, polled, standard};
+use support::{Script, by_number, call, standard};
 use tokio::time::Instant;
 use tower::{
     ServiceBuilder,

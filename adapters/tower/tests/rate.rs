@@ -7,13 +7,14 @@ mod support;
 use alloc::sync::Arc;
 use core::time::Duration;
 
+use kit::SECOND;
 use paceline::{
-    Class, Clock, ControlLaw, Failure, RetryAfter, SendLimiter, SendRate, SendSet,
+    Class, Clock, ControlLaw, Failure, RetryAfter, SendLimiter, SendRate, SendSet, TokioClock,
     law::PacedSettings,
     set::{SetError, Weights},
 };
 use paceline_tower::{BoxError, Classify, Conclude, Refused, SendRateLayer, SendSetLayer};
-use support::{SECOND, Script, TokioClock, by_number, call, next_in, one_in};
+use support::{Script, by_number, call, next_in, one_in};
 use tokio::time::Instant;
 use tower::{Layer, ServiceBuilder, ServiceExt};
 
@@ -28,7 +29,7 @@ fn layer() -> (
         TokioClock,
     >,
 ) {
-    let clock = TokioClock::start();
+    let clock = TokioClock::new();
     let rate = Arc::new(SendRate::paced(one_in(SECOND), clock.now()));
     let layer = SendRateLayer::new(SendLimiter::new(rate.clone()).clock(clock), by_number);
     (rate, clock, layer)
@@ -101,7 +102,7 @@ async fn a_turn_that_comes_too_late_is_refused_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn the_rate_hears_of_throttling_and_of_nothing_else() {
-    let clock = TokioClock::start();
+    let clock = TokioClock::new();
     let throttled = |law| Arc::new(SendRate::new(law, clock.now()));
     let rate = throttled(ControlLaw::Aws);
     let layer = SendRateLayer::new(SendLimiter::new(rate.clone()).clock(clock), by_number);
@@ -179,7 +180,7 @@ impl Classify<u32, BoxError> for Costing {
 /// 5 requests and 1,000 tokens a second.
 #[tokio::test(start_paused = true)]
 async fn a_set_waits_for_its_last_turn_and_settles_what_it_cost() {
-    let clock = TokioClock::start();
+    let clock = TokioClock::new();
     let rate = |tokens| {
         let settings = PacedSettings::fixed(tokens, SECOND)
             .and_then(|fixed| fixed.to_builder().burst(SECOND).build());

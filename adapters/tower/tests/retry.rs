@@ -8,11 +8,13 @@ use alloc::sync::Arc;
 use core::{future::Future, time::Duration};
 use std::sync::Mutex;
 
+use kit::{Always, COST, SECOND};
 use paceline::{
     Adaptive, Clock, Execution, Failure, Idempotency, RetryAfter, RetryStrategy, Standard,
+    TokioClock,
 };
 use paceline_tower::{BoxError, Refused, Replay, RetryLayer};
-use support::{Always, COST, SECOND, Script, TokioClock, by_number, call, one_a_second, standard};
+use support::{Script, by_number, call, one_a_second, standard};
 use tokio::time::Instant;
 use tower::{Layer, Service};
 
@@ -94,7 +96,7 @@ async fn what_cannot_be_copied_is_sent_once_and_recorded() {
     }
     let builder = Adaptive::builder()
         .law(paceline::ControlLaw::Aws)
-        .clock(Arc::new(TokioClock::start()));
+        .clock(Arc::new(TokioClock::new()));
     let strategy = Arc::new(builder.build().expect("in range"));
     let script = Script::of([Ok(429), Ok(200)]);
     let layer = RetryLayer::shared(strategy.clone(), by_number).replay(Once);
@@ -162,7 +164,7 @@ async fn a_deadline_of_nothing_sends_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_strategy_that_fails_fast_makes_no_request_wait() {
     let builder = Adaptive::builder()
-        .clock(Arc::new(TokioClock::start()))
+        .clock(Arc::new(TokioClock::new()))
         .backoff(Arc::new(Always(SECOND / 2)))
         .paced(support::one_in(SECOND))
         .fail_fast(true);
@@ -283,7 +285,7 @@ impl RetryStrategy for Own {
 
 #[tokio::test(start_paused = true)]
 async fn strategies_of_ones_own_are_kept_to_the_rules() {
-    let (id, clock) = (paceline::strategy::StrategyId::new(), TokioClock::start());
+    let (id, clock) = (paceline::strategy::StrategyId::new(), TokioClock::new());
     let own = Arc::new(Own(id, Mutex::default(), clock));
     let layer = RetryLayer::shared(own.clone(), by_number);
     let begun = Instant::now();
@@ -373,7 +375,7 @@ async fn what_stops_a_retry_leaves_the_last_answer() {
     // The strategy makes nothing wait, and there is no deadline.
     let fails_fast = || {
         let builder = Adaptive::builder()
-            .clock(Arc::new(TokioClock::start()))
+            .clock(Arc::new(TokioClock::new()))
             .backoff(Arc::new(Always(SECOND / 2)))
             .paced(support::one_in(SECOND))
             .fail_fast(true);
@@ -393,7 +395,7 @@ async fn what_was_shed_here_costs_no_quota() {
         .service(Script::of([Ok(200)]));
     let builder = Adaptive::builder()
         .law(paceline::ControlLaw::Aws)
-        .clock(Arc::new(TokioClock::start()));
+        .clock(Arc::new(TokioClock::new()));
     let strategy = Arc::new(builder.build().expect("in range"));
     let classify = |result: Result<&u32, &BoxError>| result.err().map(paceline_tower::failure_of);
     let layer = RetryLayer::shared(strategy.clone(), classify);

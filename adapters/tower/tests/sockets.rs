@@ -5,7 +5,6 @@ extern crate alloc;
 mod support;
 
 use alloc::sync::Arc;
-use core::time::Duration;
 
 use http::Request;
 use http_body_util::{BodyExt as _, Empty};
@@ -14,14 +13,15 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::TokioExecutor,
 };
+use kit::{
+    OK, OVERLOADED, SECOND, Said, Server,
+    promises::{Sends, Setup},
+};
 use paceline::{Adaptive, RetryStrategy, Standard};
 use paceline_tower::{BoxError, HttpRequests, HttpResults, Refused, RetryLayer};
-use promises::{DEADLINE, HINTED, OK, OVERLOADED, Read, SECOND, SLOW_DOWN, Said, Strategy};
 use tower::{Layer as _, ServiceExt as _};
 
 type Page = Request<Empty<Bytes>>;
-
-const SLOW_FOR_30: Said = OVERLOADED.header(("retry-after", "30"));
 
 fn hyper() -> Client<HttpConnector, Empty<Bytes>> {
     Client::builder(TokioExecutor::new()).build_http()
@@ -32,14 +32,11 @@ fn page(url: &str) -> Page {
 }
 
 /// Sends a request over HTTP, and tells whether it was answered with 200.
-fn reads(
-    url: String,
-    strategy: Strategy,
-    scope: &str,
-    deadline: Duration,
-) -> impl Fn() -> Read + Clone + Send + 'static {
-    let layer = RetryLayer::shared(strategy, HttpResults::new()).replay(HttpRequests);
-    let service = layer.scope(scope).deadline(deadline).layer(hyper());
+fn reads(setup: &Setup) -> impl Sends + use<> {
+    let url = setup.url.clone();
+    let layer = RetryLayer::shared(setup.strategy.clone(), HttpResults::new());
+    let layer = layer.replay(HttpRequests).scope(setup.scope);
+    let service = setup.bounded(layer, RetryLayer::deadline).layer(hyper());
     move || {
         let send = service.clone().oneshot(page(&url));
         Box::pin(async move {
@@ -51,50 +48,7 @@ fn reads(
     }
 }
 
-fn hot(url: String, strategy: Strategy) -> impl Fn() -> Read + Clone + Send + 'static {
-    reads(url, strategy, "hot", Duration::MAX)
-}
-
-#[tokio::test]
-async fn a_limited_scope_of_http_slows_no_other() {
-    promises::a_limited_scope_slows_no_other(OK, |url, strategy, scope| {
-        reads(url, strategy, scope, Duration::MAX)
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_service_that_says_429_is_adapted_to() {
-    promises::a_service_is_adapted_to(OK, SLOW_DOWN, hot).await;
-}
-
-#[tokio::test]
-async fn a_service_that_says_503_is_adapted_to() {
-    promises::a_service_is_adapted_to(OK, OVERLOADED, hot).await;
-}
-
-#[tokio::test]
-async fn a_service_that_says_503_and_when_is_adapted_to() {
-    promises::a_service_is_adapted_to(OK, HINTED, hot).await;
-}
-
-#[tokio::test]
-async fn a_deadline_over_http_ends_everything() {
-    promises::a_deadline_ends_everything(OK, SLOW_FOR_30, |url, strategy| {
-        reads(url, strategy, "hot", DEADLINE)
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_dropped_request_over_http_leaves_nothing() {
-    promises::a_dropped_request_leaves_nothing(OK, SLOW_FOR_30, hot).await;
-}
-
-#[tokio::test]
-async fn a_waiter_over_http_goes_early() {
-    promises::a_waiter_goes_early(OK, hot).await;
-}
+kit::keep_promises! { client: reads }
 
 #[cfg(feature = "grpc")]
 mod grpc {
@@ -107,15 +61,12 @@ mod grpc {
     const GRPC_OK: Said = NO_MESSAGE.header(("grpc-status", "0"));
     const EXHAUSTED: Said = NO_MESSAGE.header(("grpc-status", "8"));
 
-    fn calls(
-        url: String,
-        strategy: Strategy,
-        scope: &str,
-        deadline: Duration,
-    ) -> impl Fn() -> Read + Clone + Send + 'static {
-        let layer = RetryLayer::shared(strategy, GrpcResults::new()).replay(Buffered::up_to(1_024));
+    fn calls(setup: &Setup) -> impl Sends + use<> {
+        let url = setup.url.clone();
+        let layer = RetryLayer::shared(setup.strategy.clone(), GrpcResults::new());
+        let layer = layer.replay(Buffered::up_to(1_024)).scope(setup.scope);
         let inner = Client::builder(TokioExecutor::new()).build_http();
-        let service = layer.scope(scope).deadline(deadline).layer(inner);
+        let service = setup.bounded(layer, RetryLayer::deadline).layer(inner);
         move || {
             let send = service.clone().oneshot(page(&url));
             Box::pin(async move {
@@ -131,56 +82,28 @@ mod grpc {
         }
     }
 
-    fn hot(url: String, strategy: Strategy) -> impl Fn() -> Read + Clone + Send + 'static {
-        calls(url, strategy, "hot", Duration::MAX)
-    }
-
-    #[tokio::test]
-    async fn a_limited_scope_slows_no_other() {
-        promises::a_limited_scope_slows_no_other(GRPC_OK, |url, strategy, scope| {
-            calls(url, strategy, scope, Duration::MAX)
-        })
-        .await;
-    }
-
-    #[tokio::test]
-    async fn a_service_that_is_exhausted_is_adapted_to() {
-        promises::a_service_is_adapted_to(GRPC_OK, EXHAUSTED, hot).await;
-    }
-
-    #[tokio::test]
-    async fn a_service_that_pushes_back_is_adapted_to() {
-        let pushed = EXHAUSTED.header(("grpc-retry-pushback-ms", "1000"));
-        promises::a_service_is_adapted_to(GRPC_OK, pushed, hot).await;
-    }
-
-    #[tokio::test]
-    async fn a_deadline_ends_everything() {
-        let pushed = EXHAUSTED.header(("grpc-retry-pushback-ms", "30000"));
-        promises::a_deadline_ends_everything(GRPC_OK, pushed, |url, strategy| {
-            calls(url, strategy, "hot", DEADLINE)
-        })
-        .await;
-    }
-
-    #[tokio::test]
-    async fn a_dropped_request_leaves_nothing() {
-        let pushed = EXHAUSTED.header(("grpc-retry-pushback-ms", "30000"));
-        promises::a_dropped_request_leaves_nothing(GRPC_OK, pushed, hot).await;
-    }
-
-    #[tokio::test]
-    async fn a_waiter_goes_early() {
-        promises::a_waiter_goes_early(GRPC_OK, hot).await;
+    kit::keep_promises! {
+        client: calls,
+        well: GRPC_OK,
+        refusals: {
+            a_service_that_is_exhausted_is_adapted_to: EXHAUSTED,
+            a_service_that_pushes_back_is_adapted_to:
+                EXHAUSTED.header(("grpc-retry-pushback-ms", "1000")),
+        },
+        slow: EXHAUSTED.header(("grpc-retry-pushback-ms", "30000")),
     }
 }
 
 #[tokio::test]
 async fn an_attempt_that_is_cut_off_says_why() {
-    let url = promises::serve(|| OK.after(30 * SECOND)).await;
+    let server = Server::with(&[OK.after(30 * SECOND)]).await;
     let strategy = Standard::builder().name("orders").build();
     let layer = RetryLayer::http(strategy.expect("in range")).deadline(SECOND / 10);
-    let error: BoxError = layer.layer(hyper()).oneshot(page(&url)).await.unwrap_err();
+    let error: BoxError = layer
+        .layer(hyper())
+        .oneshot(page(&server.url))
+        .await
+        .unwrap_err();
     let refused = error.downcast_ref::<Refused>().expect("a refusal");
     assert_eq!(refused.name(), Some("orders"));
     assert_eq!(
@@ -191,10 +114,10 @@ async fn an_attempt_that_is_cut_off_says_why() {
 
 #[tokio::test]
 async fn a_post_without_a_key_is_sent_once_to_a_503() {
-    let url = promises::serve(|| OVERLOADED).await;
+    let server = Server::with(&[OVERLOADED]).await;
     let strategy = Arc::new(Adaptive::paced());
     let layer = RetryLayer::shared(strategy.clone(), HttpResults::new()).replay(HttpRequests);
-    let post = Request::post(&url).body(Empty::<Bytes>::new());
+    let post = Request::post(&server.url).body(Empty::<Bytes>::new());
     let answer = layer.layer(hyper()).oneshot(post.expect("a request")).await;
     assert_eq!(answer.expect("an answer").status(), 503);
     assert_eq!(strategy.snapshot().counts.granted, 0, "no retry");
@@ -208,9 +131,9 @@ async fn a_post_without_a_key_is_sent_once_to_a_503() {
 #[test]
 fn it_takes_one_line_over_http_and_two_over_grpc() {
     let readme = include_str!("../README.md");
-    assert_eq!(promises::count_lines(readme), 1);
+    assert_eq!(kit::count_lines(readme), 1);
     let (_, grpc) = readme.split_once("## Over gRPC").expect("a heading");
-    assert_eq!(promises::count_lines(grpc), 2);
+    assert_eq!(kit::count_lines(grpc), 2);
     let (_, several) = readme.split_once("## Several limits").expect("a heading");
-    assert_eq!(promises::count_lines(several), 4);
+    assert_eq!(kit::count_lines(several), 4);
 }

@@ -1,4 +1,4 @@
-//! An HTTP server on loopback with scripted answers, and clients of it.
+//! What S3 says, and clients of it that sleep as the tests want.
 
 #![allow(dead_code, reason = "each test program uses a part")]
 
@@ -24,148 +24,31 @@ use aws_smithy_runtime::client::{
     orchestrator::operation::Operation, retries::classifiers::HttpStatusCodeClassifier,
 };
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, OrchestratorError};
-use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full};
-use hyper::{Request, Response, body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::TokioIo;
-use paceline::{Clock, RetryStrategy, Timestamp, backoff::BackoffStrategy};
+use kit::{OK, OVERLOADED, Said, Server};
+use paceline::{Clock, RetryStrategy, Timestamp};
 use paceline_aws::{Pacing, PacingPlugin};
-use tokio::{
-    net::TcpListener,
-    sync::{Barrier, Notify},
-    task::JoinHandle,
-};
+use tokio::sync::Notify;
 
-/// What the server does with one request.
-#[derive(Clone, Debug)]
-pub(crate) enum Answer {
-    /// 200 and a copy's result.
-    Copied,
-    /// 503 as S3 says it.
-    SlowDown,
-    /// 200, and throttling in the body: as S3 says it once it has begun to answer.
-    Late,
-    /// 503 with a code that says nothing of throttling.
-    Unavailable,
-    /// 503, and when to come back.
-    SlowDownFor(Duration),
-    /// 500.
-    Broken,
-    /// 404.
-    Missing,
-    /// The connection is closed.
-    Reset,
-    /// Nothing, ever; and the test is notified.
-    Silence(Arc<Notify>),
-    /// 200 once so many requests wait for theirs.
-    Together(Arc<Barrier>),
-}
-
-/// A server that lives as long as this.
-#[derive(Debug)]
-pub(crate) struct Server {
-    pub(crate) url: String,
-    /// The header `amz-sdk-request` of each.
-    marks: Arc<Mutex<Vec<String>>>,
-    task: JoinHandle<()>,
-}
-
-impl Server {
-    /// Starts a server on a free port that gives request `n`, counted from 0, the answer
-    /// `answer(n)`.
-    pub(crate) async fn start(answer: impl Fn(usize) -> Answer + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let url = format!("http://{}", listener.local_addr().expect("it is bound"));
-        let marks = Arc::<Mutex<Vec<String>>>::default();
-        let (noted, answer) = (marks.clone(), Arc::new(answer));
-        let task = tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let (noted, answer) = (noted.clone(), answer.clone());
-                let service = service_fn(move |request: Request<Incoming>| {
-                    let answer = answer(note(&noted, &request));
-                    async move {
-                        let _read = request.into_body().collect().await;
-                        reply(answer).await
-                    }
-                });
-                tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
-            }
-        });
-        Self { url, marks, task }
-    }
-
-    /// Starts a server that gives these answers, the last one again and again.
-    pub(crate) async fn with(answers: &[Answer]) -> Self {
-        let answers = answers.to_vec();
-        let last = answers.len().checked_sub(1).expect("at least one answer");
-        Self::start(move |n| answers[n.min(last)].clone()).await
-    }
-
-    /// Returns how many requests have come.
-    pub(crate) fn requests(&self) -> usize {
-        self.marks().len()
-    }
-
-    /// Returns what each said of itself in the header `amz-sdk-request`.
-    pub(crate) fn marks(&self) -> Vec<String> {
-        self.marks.lock().expect("no test panicked in here").clone()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-/// Writes a request down, and returns how many came before it.
-fn note(marks: &Mutex<Vec<String>>, request: &Request<Incoming>) -> usize {
-    let mark = request.headers().get("amz-sdk-request");
-    let mark = mark.and_then(|mark| mark.to_str().ok()).unwrap_or_default();
-    let mut marks = marks.lock().expect("no test panicked in here");
-    marks.push(mark.to_owned());
-    marks.len().saturating_sub(1)
-}
-
-async fn reply(answer: Answer) -> io::Result<Response<Full<Bytes>>> {
-    let error = |status: u16, code: &str| {
-        let body = format!("<Error><Code>{code}</Code><Message>as told</Message></Error>");
-        Response::builder()
-            .status(status)
-            .body(Full::from(Bytes::from(body)))
-    };
-    let copied = "<CopyObjectResult><ETag>\"x\"</ETag></CopyObjectResult>";
-    let copied = || Response::builder().body(Full::from(Bytes::from_static(copied.as_bytes())));
-    let response = match answer {
-        Answer::Copied => copied(),
-        Answer::SlowDown => error(503, "SlowDown"),
-        Answer::Late => error(200, "SlowDown"),
-        Answer::Unavailable => error(503, "Unavailable"),
-        Answer::SlowDownFor(span) => error(503, "SlowDown").map(|mut response| {
-            let millis = span.as_millis().to_string();
-            let value = millis.parse().expect("digits are a header's value");
-            response.headers_mut().insert("x-amz-retry-after", value);
-            response
-        }),
-        Answer::Broken => error(500, "InternalError"),
-        Answer::Missing => error(404, "NoSuchKey"),
-        Answer::Reset => return Err(io::ErrorKind::ConnectionReset.into()),
-        Answer::Silence(asked) => {
-            asked.notify_one();
-            core::future::pending().await
-        }
-        Answer::Together(barrier) => {
-            barrier.wait().await;
-            copied()
-        }
-    };
-    Ok(response.expect("the parts are valid"))
-}
+/// A copy's result.
+pub(crate) const COPIED: Said = OK.body("<CopyObjectResult><ETag>\"x\"</ETag></CopyObjectResult>");
+/// Throttling in the body, as S3 says it once it has begun to answer.
+pub(crate) const LATE: Said =
+    OK.body("<Error><Code>SlowDown</Code><Message>as told</Message></Error>");
+/// A 503 as S3 says it.
+pub(crate) const SLOW_DOWN: Said =
+    OVERLOADED.body("<Error><Code>SlowDown</Code><Message>as told</Message></Error>");
+/// A 503 with a code that says nothing of throttling.
+pub(crate) const UNAVAILABLE: Said =
+    OVERLOADED.body("<Error><Code>Unavailable</Code><Message>as told</Message></Error>");
+pub(crate) const BROKEN: Said =
+    kit::BROKEN.body("<Error><Code>InternalError</Code><Message>as told</Message></Error>");
+pub(crate) const MISSING: Said =
+    Said::new(404).body("<Error><Code>NoSuchKey</Code><Message>as told</Message></Error>");
 
 /// Returns the configuration of a client of `server` without paceline, that sleeps as `sleep` does.
 pub(crate) fn bare(server: &Server, sleep: impl AsyncSleep + 'static) -> Builder {
     config(sleep)
-        .endpoint_url(&server.url)
+        .endpoint_url(server.endpoint())
         .http_client(aws_smithy_http_client::Builder::new().build_http())
 }
 
@@ -199,7 +82,7 @@ pub(crate) fn get(
 ) -> Operation<(), (), io::Error> {
     let http_client = aws_smithy_http_client::Builder::new().build_http();
     let plugin = Pacing::shared(strategy).plugin(http_client);
-    operation(&server.url, sleep, plugin)
+    operation(server.endpoint(), sleep, plugin)
 }
 
 /// Returns the same of any endpoint.
@@ -310,15 +193,5 @@ impl AsyncSleep for Skips {
     fn sleep(&self, span: Duration) -> Sleep {
         self.clock.advance(span);
         self.naps.sleep(span)
-    }
-}
-
-/// The same backoff always.
-#[derive(Debug)]
-pub(crate) struct Always(pub(crate) Duration);
-
-impl BackoffStrategy for Always {
-    fn delay(&self, _retry: u32, _throttle: bool, _random: u64) -> Duration {
-        self.0
     }
 }

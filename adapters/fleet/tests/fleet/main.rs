@@ -16,7 +16,7 @@ extern crate alloc;
 mod rig;
 /// As the other adapters' tests have it.
 #[allow(unreachable_pub, reason = "a module of another crate's tests")]
-#[path = "../../../promises/src/debug.rs"]
+#[path = "../../../kit/src/debug.rs"]
 mod shown;
 
 mod bounds;

@@ -1,6 +1,9 @@
 //! The step of a retry budget at the engine, in virtual time.
 
-use crate::rig::script::{Refusal, ScriptEngine};
+use crate::{
+    rig::script::{Refusal, ScriptEngine},
+    step::Bench,
+};
 
 /// After so long, in microseconds, a silent member is forgotten; the scope after so many
 /// milliseconds.
@@ -37,24 +40,11 @@ const fn ask(member: &'static str, seq: u64, want: u64, back: u64) -> Ask {
     }
 }
 
-#[derive(Debug)]
-struct Bench {
-    engine: ScriptEngine,
-    micros: u64,
+fn bench() -> Bench {
+    Bench::of(ScriptEngine::of(include_str!("../../src/quota.lua")))
 }
 
 impl Bench {
-    fn new() -> Self {
-        Self {
-            engine: ScriptEngine::of(include_str!("../../src/quota.lua")),
-            micros: 1_000_000_000,
-        }
-    }
-
-    fn pass(&mut self, millis: u64) {
-        self.micros += 1_000 * millis;
-    }
-
     /// Returns what is granted, what the pool holds, and how many members there are.
     fn step(&mut self, ask: Ask) -> Result<Vec<i64>, Refusal> {
         let Ask {
@@ -75,7 +65,7 @@ impl Bench {
 
 #[test]
 fn what_is_paid_in_is_granted_once() {
-    let mut bench = Bench::new();
+    let mut bench = bench();
     assert_eq!(bench.take(ask("a", 1, 10, 0)), [0, 0, 1]);
     assert_eq!(bench.take(ask("a", 2, 0, 60)), [0, 60, 1]);
     assert_eq!(bench.take(ask("b", 1, 50, 0)), [50, 10, 2]);
@@ -84,7 +74,7 @@ fn what_is_paid_in_is_granted_once() {
 
 #[test]
 fn an_ask_repeated_pays_in_and_out_once() {
-    let mut bench = Bench::new();
+    let mut bench = bench();
     for _ in 0..3 {
         assert_eq!(bench.take(ask("a", 1, 0, 60)), [0, 60, 1]);
     }
@@ -99,7 +89,7 @@ fn an_ask_repeated_pays_in_and_out_once() {
 
 #[test]
 fn the_pool_keeps_no_more_than_its_capacity() {
-    let mut bench = Bench::new();
+    let mut bench = bench();
     assert_eq!(bench.take(ask("a", 1, 0, 1_000)), [0, 100, 1]);
     bench.engine.write("s", "9e15");
     assert_eq!(bench.take(ask("a", 2, 10, 0)), [10, 90, 1]);
@@ -107,7 +97,7 @@ fn the_pool_keeps_no_more_than_its_capacity() {
 
 #[test]
 fn a_member_with_a_smaller_capacity_does_not_cut_the_pool() {
-    let mut bench = Bench::new();
+    let mut bench = bench();
     assert_eq!(bench.take(ask("a", 1, 0, 100)), [0, 100, 1]);
     let mut small = |seq| {
         let words = format!("{seq} 0 0 0 60 {ABSENT} {KEPT}");
@@ -132,7 +122,7 @@ fn small_after(bench: &mut Bench) -> Vec<i64> {
 
 #[test]
 fn of_many_members_none_takes_all() {
-    let mut bench = Bench::new();
+    let mut bench = bench();
     for member in ["a", "b", "c", "d", "e", "f", "g", "h"] {
         bench.take(ask(member, 1, 0, 0));
     }
@@ -144,7 +134,7 @@ fn of_many_members_none_takes_all() {
 
 #[test]
 fn silent_members_are_forgotten_and_busy_ones_are_not() {
-    let mut bench = Bench::new();
+    let mut bench = bench();
     for member in ["a", "b", "c", "d", "e", "f"] {
         bench.take(ask(member, 1, 0, 0));
     }
@@ -164,7 +154,7 @@ fn silent_members_are_forgotten_and_busy_ones_are_not() {
 
 #[test]
 fn a_record_that_is_none_is_dropped_and_stops_no_other_member() {
-    let mut bench = Bench::new();
+    let mut bench = bench();
     bench.take(ask("a", 1, 0, 60));
     bench.engine.write("mz", "no record");
     for seq in 2..6 {
@@ -177,7 +167,7 @@ fn a_record_that_is_none_is_dropped_and_stops_no_other_member() {
 
 #[test]
 fn a_number_below_zero_is_no_number() {
-    let mut bench = Bench::new();
+    let mut bench = bench();
     bench.take(ask("a", 1, 0, 60));
     let words = format!("2 0 0 -10 {CAPACITY} {ABSENT} {KEPT}");
     let refused = bench.engine.take(bench.micros, "a", &words).unwrap_err();
@@ -189,7 +179,7 @@ fn a_number_below_zero_is_no_number() {
 
 #[test]
 fn one_that_leaves_gives_back_and_is_gone() {
-    let mut bench = Bench::new();
+    let mut bench = bench();
     bench.take(ask("a", 1, 0, 60));
     bench.take(ask("b", 1, 50, 0));
     let leave = Ask {
@@ -201,7 +191,7 @@ fn one_that_leaves_gives_back_and_is_gone() {
 
 #[test]
 fn a_clock_set_back_forgets_those_of_the_time_that_was_not() {
-    let mut bench = Bench::new();
+    let mut bench = bench();
     bench.take(ask("a", 1, 0, 60));
     bench.take(ask("b", 1, 10, 0));
     bench.micros -= 60_000_000;
@@ -216,7 +206,7 @@ fn a_clock_set_back_forgets_those_of_the_time_that_was_not() {
 
 #[test]
 fn a_pool_that_is_not_used_expires() {
-    let mut bench = Bench::new();
+    let mut bench = bench();
     bench.take(ask("a", 1, 0, 60));
     bench.pass(KEPT - 1);
     assert_eq!(bench.take(ask("a", 2, 0, 0))[1], 60);

@@ -77,22 +77,24 @@ impl Step {
     }
 }
 
-/// The script in virtual time.
+/// A script in virtual time.
 #[derive(Debug)]
-struct Bench {
-    engine: ScriptEngine,
-    micros: u64,
+pub(crate) struct Bench {
+    pub(crate) engine: ScriptEngine,
+    pub(crate) micros: u64,
 }
 
 impl Bench {
-    fn new() -> Self {
-        Self {
-            engine: ScriptEngine::new(),
-            micros: 1_000_000_000,
-        }
+    pub(crate) fn of(engine: ScriptEngine) -> Self {
+        let micros = 1_000_000_000;
+        Self { engine, micros }
     }
 
-    fn pass(&mut self, millis: u64) {
+    fn new() -> Self {
+        Self::of(ScriptEngine::new())
+    }
+
+    pub(crate) fn pass(&mut self, millis: u64) {
         self.micros += 1_000 * millis;
     }
 

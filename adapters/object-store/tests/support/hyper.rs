@@ -7,7 +7,8 @@ use hyper_util::{
     rt::TokioExecutor,
 };
 use object_store::{
-    ClientOptions,
+    ClientOptions, RetryConfig,
+    aws::{AmazonS3, AmazonS3Builder},
     client::{
         HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpRequestBody,
         HttpResponse, HttpResponseBody, HttpService,
@@ -43,4 +44,19 @@ impl HttpService for Sender {
             HttpResponseBody::new(body.map_err(broken))
         }))
     }
+}
+
+/// Returns a store for S3 at `url` that does not retry.
+pub(crate) fn store_at(url: &str, connector: impl HttpConnector) -> AmazonS3 {
+    let store = AmazonS3Builder::new()
+        .with_endpoint(url)
+        .with_bucket_name("logs")
+        .with_skip_signature(true)
+        .with_allow_http(true)
+        .with_http_connector(connector)
+        .with_retry(RetryConfig {
+            max_retries: 0,
+            ..RetryConfig::default()
+        });
+    store.build().expect("a store")
 }

@@ -7,7 +7,7 @@ extern crate alloc;
 pub(crate) mod hyper;
 
 use alloc::sync::Arc;
-use core::{fmt, time::Duration};
+use core::fmt;
 use std::sync::Mutex;
 
 use async_trait::async_trait;
@@ -17,12 +17,8 @@ use object_store::{
     ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result, UploadPart,
     memory::InMemory, path::Path,
 };
-use paceline::{
-    Adaptive, Clock, Standard, Timestamp, backoff::BackoffStrategy, law::PacedSettings,
-};
-use tokio::time::Instant;
+use paceline::{Adaptive, Standard};
 
-pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const SLOW_DOWN: &str = "Server returned non-2xx status code: 503 X: SlowDown";
 pub(crate) const BROKEN: &str = "Server returned non-2xx status code: 500 X: ";
 pub(crate) const WRONG: &str = "Server returned non-2xx status code: 400 X: ";
@@ -176,50 +172,18 @@ impl MultipartUpload for Upload {
     }
 }
 
-/// The time that tokio's tests can pause.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Paused(Instant);
-
-impl Paused {
-    pub(crate) fn new() -> Self {
-        Self(Instant::now())
-    }
-
-    pub(crate) fn elapsed(&self) -> Duration {
-        self.0.elapsed()
-    }
-}
-
-impl Clock for Paused {
-    fn now(&self) -> Timestamp {
-        let nanos = u64::try_from(self.0.elapsed().as_nanos());
-        Timestamp::from_nanos(nanos.expect("tests are short"))
-    }
-}
-
-/// Every backoff is as long.
-#[derive(Debug)]
-pub(crate) struct Always(pub(crate) Duration);
-
-impl BackoffStrategy for Always {
-    fn delay(&self, _retry: u32, _throttle: bool, _random: u64) -> Duration {
-        self.0
-    }
-}
-
 /// So many sends a second, whatever is throttled, without a backoff.
 pub(crate) fn fixed(rate: u32) -> Arc<Adaptive> {
-    let settings = PacedSettings::fixed(rate, SECOND).expect("the rate is in range");
-    let strategy = Adaptive::builder()
-        .clock(Arc::new(Paused::new()))
-        .backoff(Arc::new(Always(Duration::ZERO)))
-        .paced(settings);
-    Arc::new(strategy.build().expect("the settings are in range"))
+    Arc::new(kit::fixed(rate).build().expect("in range"))
+}
+
+/// A strategy that refuses what would have to wait for ten sends a second.
+pub(crate) fn refusing() -> Adaptive {
+    let strategy = kit::fixed(10).name("orders").fail_fast(true);
+    strategy.build().expect("in range")
 }
 
 /// Three attempts, without a backoff and without a rate.
 pub(crate) fn standard() -> Arc<Standard> {
-    let strategy = Standard::builder().clock(Arc::new(Paused::new()));
-    let strategy = strategy.backoff(Arc::new(Always(Duration::ZERO)));
-    Arc::new(strategy.build().expect("the settings are in range"))
+    Arc::new(kit::standard().build().expect("in range"))
 }

@@ -228,18 +228,15 @@ where
         let mut operation = Operation::new(settings.strategy.clone()).idempotency(idempotency);
         let own = replay.deadline(&request);
         *this.tells_time = own.is_some();
-        let deadline = [settings.deadline, own].into_iter().flatten().min();
-        *this.has_deadline = deadline.is_some();
-        if let Some(span) = deadline {
-            operation = operation.deadline(span);
-        }
         operation = operation.class(replay.class(&request));
         operation = operation.inside(replay.outer(&request));
         if let Some(weights) = replay.weights(&request) {
             operation = operation.weights(weights);
             *this.has_weights = true;
         }
-        let attempts = settings.apply(operation).start();
+        let (operation, has_deadline) = settings.apply(operation, own);
+        *this.has_deadline = has_deadline;
+        let attempts = operation.start();
         // The service is ready already, and is not asked again without need.
         let clock = settings.strategy.clock();
         this.stage.set(match attempts.backoff(clock) {

@@ -12,7 +12,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{Retried, future::RetryFuture};
-use crate::{BoxError, Classify, Clones, Replay};
+use crate::{BoxError, Classify, Clones, Replay, bounds::Bounds};
 
 /// Retries what fails, as one of paceline's strategies decides: its quota pays for each retry and
 /// gets it back with the success, and with [`Adaptive`](paceline::Adaptive) every send waits for
@@ -64,26 +64,28 @@ pub(super) struct Settings<S: ?Sized> {
     pub(super) strategy: Arc<S>,
     pub(super) scope: Option<Arc<str>>,
     pub(super) idempotency: Option<Idempotency>,
-    pub(super) deadline: Option<Duration>,
-    pub(super) max_retry_after: Option<Duration>,
-    pub(super) composite: bool,
+    pub(super) bounds: Bounds,
     pub(super) marks: bool,
     pub(super) tells: Option<AttemptHeader>,
 }
 
 impl<S: ?Sized> Settings<S> {
-    /// Sets what the layer's user has set.
-    pub(super) fn apply<'a, T>(&'a self, mut operation: Operation<'a, T>) -> Operation<'a, T> {
+    /// Sets what the layer's user has set, with the sooner of the layer's deadline and the request's
+    /// `own`. Tells whether there is one.
+    pub(super) fn apply<'a, T>(
+        &'a self,
+        mut operation: Operation<'a, T>,
+        own: Option<Duration>,
+    ) -> (Operation<'a, T>, bool) {
         if let Some(scope) = &self.scope {
             operation = operation.scope(scope);
         }
-        if let Some(span) = self.max_retry_after {
-            operation = operation.max_retry_after(span);
-        }
-        if self.composite {
-            operation = operation.composite();
-        }
-        operation
+        let deadline = [self.bounds.deadline, own].into_iter().flatten().min();
+        let bounds = Bounds {
+            deadline,
+            ..self.bounds
+        };
+        (bounds.apply(operation), deadline.is_some())
     }
 }
 
@@ -110,9 +112,7 @@ impl<S: RetryStrategy + ?Sized, C> RetryLayer<S, C> {
                 strategy,
                 scope: None,
                 idempotency: None,
-                deadline: None,
-                max_retry_after: None,
-                composite: false,
+                bounds: Bounds::default(),
                 marks: false,
                 tells: None,
             },
@@ -159,7 +159,7 @@ impl<S: RetryStrategy + ?Sized, C, K> RetryLayer<S, C, K> {
     /// deadline it is dropped.
     #[must_use]
     pub fn deadline(mut self, span: Duration) -> Self {
-        self.settings.deadline = Some(span);
+        self.settings.bounds.deadline = Some(span);
         self
     }
 
@@ -169,7 +169,7 @@ impl<S: RetryStrategy + ?Sized, C, K> RetryLayer<S, C, K> {
     /// longer than `span`.
     #[must_use]
     pub fn max_retry_after(mut self, span: Duration) -> Self {
-        self.settings.max_retry_after = Some(span);
+        self.settings.bounds.max_retry_after = Some(span);
         self
     }
 
@@ -178,7 +178,7 @@ impl<S: RetryStrategy + ?Sized, C, K> RetryLayer<S, C, K> {
     /// [send once](paceline::operation::OuterAttempt), since this layer sends again.
     #[must_use]
     pub fn composite(mut self) -> Self {
-        self.settings.composite = true;
+        self.settings.bounds.composite = true;
         self
     }
 
@@ -268,9 +268,7 @@ impl<S: ?Sized> Clone for Settings<S> {
             strategy: self.strategy.clone(),
             scope: self.scope.clone(),
             idempotency: self.idempotency,
-            deadline: self.deadline,
-            max_retry_after: self.max_retry_after,
-            composite: self.composite,
+            bounds: self.bounds,
             marks: self.marks,
             tells: self.tells,
         }
@@ -302,8 +300,8 @@ impl<S: fmt::Debug + ?Sized> fmt::Debug for Settings<S> {
             .field("strategy", &self.strategy)
             .field("scope", &self.scope)
             .field("idempotency", &self.idempotency)
-            .field("deadline", &self.deadline)
-            .field("max_retry_after", &self.max_retry_after)
+            .field("deadline", &self.bounds.deadline)
+            .field("max_retry_after", &self.bounds.max_retry_after)
             .finish_non_exhaustive()
     }
 }

@@ -6,67 +6,28 @@ use core::{
     fmt,
     future::poll_fn,
     pin::Pin,
-    pin::pin,
     sync::atomic::{AtomicU32, Ordering::SeqCst},
     task::{Context, Poll},
     time::Duration,
 };
 use std::sync::Mutex;
 
-use paceline::{
-    Adaptive, Clock, Failure, SendRate, Standard, Timestamp, backoff::BackoffStrategy,
-    law::PacedSettings,
-};
+use kit::Always;
+use paceline::{Adaptive, Clock, Failure, SendRate, Standard, law::PacedSettings};
 use paceline_tower::BoxError;
-use tokio::time::Instant;
 use tower::Service;
-
-pub(crate) const SECOND: Duration = Duration::from_secs(1);
-/// What a retry costs, of 500.
-pub(crate) const COST: u32 = 14;
-
-/// tokio's clock, which tests can stop.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TokioClock(Instant);
-
-impl TokioClock {
-    pub(crate) fn start() -> Self {
-        Self(Instant::now())
-    }
-}
-
-impl Clock for TokioClock {
-    fn now(&self) -> Timestamp {
-        let nanos = u64::try_from(self.0.elapsed().as_nanos());
-        Timestamp::from_nanos(nanos.expect("a test is short"))
-    }
-}
-
-/// The same backoff always.
-#[derive(Debug)]
-pub(crate) struct Always(pub(crate) Duration);
-
-impl BackoffStrategy for Always {
-    fn delay(&self, _retry: u32, _throttle: bool, _random: u64) -> Duration {
-        self.0
-    }
-}
 
 /// Backs off for `pause`, three attempts.
 pub(crate) fn standard(pause: Duration) -> Arc<Standard> {
-    let builder = Standard::builder()
-        .clock(Arc::new(TokioClock::start()))
-        .backoff(Arc::new(Always(pause)));
+    let builder = kit::standard().backoff(Arc::new(Always(pause)));
     Arc::new(builder.build().expect("the settings are in range"))
 }
 
 /// Backs off for `pause`, three attempts, and one request a second.
 pub(crate) fn one_a_second(pause: Duration) -> Arc<Adaptive> {
-    let builder = Adaptive::builder()
-        .clock(Arc::new(TokioClock::start()))
+    let builder = kit::fixed(1)
         .backoff(Arc::new(Always(pause)))
-        .name("orders")
-        .paced(one_in(SECOND));
+        .name("orders");
     Arc::new(builder.build().expect("the settings are in range"))
 }
 
@@ -174,20 +135,6 @@ pub(crate) async fn all<T: 'static>(mut tasks: tokio::task::JoinSet<T>) -> Vec<T
         ended.push(task.expect("no thread panicked"));
     }
     ended
-}
-
-/// Polls `operation` so often at most, then drops it. Tells whether it had ended by then.
-pub(crate) async fn polled<T>(times: u32, operation: impl Future<Output = T>) -> Option<T> {
-    let mut operation = pin!(operation);
-    let mut left = times;
-    poll_fn(|context| {
-        let Some(fewer) = left.checked_sub(1) else {
-            return Poll::Ready(None);
-        };
-        left = fewer;
-        operation.as_mut().poll(context).map(Some)
-    })
-    .await
 }
 
 /// A codec for bytes as they are.

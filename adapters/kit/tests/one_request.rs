@@ -3,19 +3,16 @@
 extern crate alloc;
 
 use alloc::sync::Arc;
-use core::{
-    sync::atomic::{AtomicU32, Ordering::Relaxed},
-    time::Duration,
-};
+use core::time::Duration;
 
 use async_trait::async_trait;
 use backon::Retryable as _;
 use http::Extensions;
+use kit::{OK, OVERLOADED, Server};
 use paceline::{Failure, Standard, classify::ServiceUnavailable, headers::AttemptHeader};
 use paceline_backoff::Retries;
 use paceline_reqwest::Pacing;
 use paceline_tower::{HttpRequests, HttpResults, RetryLayer};
-use promises::{OK, OVERLOADED, serve};
 use reqwest::{Request, Response};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Error, Middleware, Next, Result};
 use tower::{Layer as _, ServiceExt as _, service_fn};
@@ -62,26 +59,25 @@ impl Middleware for Backon {
     }
 }
 
-/// Three loops that send to one server, and the server's count.
+/// Three loops that send to one server.
 struct Stack {
-    url: String,
-    sends: Arc<AtomicU32>,
+    server: Server,
     loops: [Arc<Standard>; 3],
     composite: bool,
 }
 
 impl Stack {
     /// A server that answers 503 to all but the request of this number.
-    async fn new(well: u32, capacity: u32) -> Self {
-        let sends = Arc::<AtomicU32>::default();
-        let count = sends.clone();
-        let say = move || match count.fetch_add(1, Relaxed).wrapping_add(1) {
-            number if number == well => OK,
-            _ => OVERLOADED,
+    async fn new(well: usize, capacity: u32) -> Self {
+        let say = move |n| {
+            if usize::wrapping_add(n, 1) == well {
+                OK
+            } else {
+                OVERLOADED
+            }
         };
         Self {
-            url: serve(say).await,
-            sends,
+            server: Server::saying(say).await,
             loops: STACK.map(|attempts| standard(attempts, capacity)),
             composite: false,
         }
@@ -111,7 +107,11 @@ impl Stack {
     async fn send(&self, depth: usize) -> u16 {
         let client = self.client(depth);
         if depth < 3 {
-            let response = client.get(&self.url).send().await.expect("an answer");
+            let response = client
+                .get(&self.server.url)
+                .send()
+                .await
+                .expect("an answer");
             return response.status().as_u16();
         }
         let results = HttpResults::new().with_unavailable(ServiceUnavailable::Transient);
@@ -128,7 +128,9 @@ impl Stack {
                 Ok::<_, Error>(http::Response::<reqwest::Body>::from(response))
             }
         }));
-        let request = http::Request::get(&self.url).body(()).expect("a request");
+        let request = http::Request::get(&self.server.url)
+            .body(())
+            .expect("a request");
         service
             .oneshot(request)
             .await
@@ -138,7 +140,7 @@ impl Stack {
     }
 
     fn sends(&self) -> u32 {
-        self.sends.load(Relaxed)
+        u32::try_from(self.server.requests()).expect("a test is short")
     }
 }
 

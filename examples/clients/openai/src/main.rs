@@ -3,7 +3,7 @@
 extern crate alloc;
 
 mod figures;
-#[path = "../../../examples/common/policer.rs"]
+#[path = "../../../common/policer.rs"]
 #[allow(dead_code, reason = "shared with other examples")]
 mod policer;
 mod service;

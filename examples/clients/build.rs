@@ -3,7 +3,10 @@
 
 use std::{env, fs, path::Path};
 
-const PAGES: [&str; 2] = ["../../src/guide/client_crates.md", "../tower/README.md"];
+const PAGES: [&str; 2] = [
+    "../../src/guide/client_crates.md",
+    "../../adapters/tower/README.md",
+];
 
 fn main() {
     let mut all = String::new();

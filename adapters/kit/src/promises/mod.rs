@@ -1,52 +1,163 @@
 //! What every adapter promises, as tests in real time on sockets of loopback. An adapter's test
-//! brings the client and calls what is here. Nothing of this is published.
+//! brings the client: [`keep_promises`](crate::keep_promises) makes the tests of it.
 
-#![allow(
-    clippy::arithmetic_side_effects,
-    clippy::missing_panics_doc,
-    reason = "small numbers of tests, which panic if a promise is not kept"
-)]
-
-extern crate alloc;
-
-mod debug;
 mod hostile;
 mod named;
-mod readme;
-mod server;
 
 use alloc::sync::Arc;
-use core::{
-    pin::Pin,
-    sync::atomic::{AtomicU32, Ordering::Relaxed},
-    time::Duration,
-};
+use core::{pin::Pin, time::Duration};
 
-use paceline::{Adaptive, Scopes, law::PacedSettings};
+use paceline::{Adaptive, RetryStrategy, Scopes, law::PacedSettings};
 use tokio::{
+    sync::RwLock,
     task::JoinSet,
     time::{Instant, sleep},
 };
 
-pub use debug::Shown;
-pub use hostile::{BODY_DEADLINE, a_hostile_body_is_bounded};
-pub use named::on;
-pub use readme::count_lines;
-pub use server::{HINTED, OK, OVERLOADED, SLOW_DOWN, Said, serve};
+use crate::{SECOND, Said, Server, server::limited as policed};
 
-/// One second.
-pub const SECOND: Duration = Duration::from_secs(1);
+pub use hostile::{BODY_DEADLINE, a_hostile_body_is_bounded};
+
 /// The deadline of the clients of [`a_deadline_ends_everything`].
 pub const DEADLINE: Duration = Duration::from_secs(2);
+
+/// Makes the tests of what every adapter promises. [`a_hostile_body_is_bounded`] is not among them.
+///
+/// `client` takes a [`Setup`], and returns what [sends](Sends). The service answers `well` to what
+/// is within its limit. Each row of `refusals` has the name of a test, and the answer in it to what
+/// is over the limit. The refusal `slow` asks for a wait of 30 s. With `client` alone the answers
+/// are those of plain HTTP. With `busy: true` the tests that measure a time run alone: the client
+/// is slow in a build for tests.
+#[macro_export]
+macro_rules! keep_promises {
+    (client: $client:path $(,)?) => {
+        $crate::keep_promises! {
+            client: $client,
+            well: $crate::OK,
+            refusals: {
+                a_service_that_says_429_is_adapted_to: $crate::SLOW_DOWN,
+                a_service_that_says_503_is_adapted_to: $crate::OVERLOADED,
+                a_service_that_says_503_and_when_is_adapted_to: $crate::HINTED,
+            },
+            slow: $crate::OVERLOADED.header(("retry-after", "30")),
+        }
+    };
+    (client: $client:path, $($rest:tt)+) => {
+        $crate::keep_promises! { busy: false, client: $client, $($rest)+ }
+    };
+    (
+        busy: $busy:literal,
+        client: $client:path,
+        well: $well:expr,
+        refusals: { $($name:ident: $refusal:expr),+ $(,)? },
+        slow: $slow:expr $(,)?
+    ) => {
+        #[tokio::test]
+        async fn a_limited_scope_is_limited_and_slows_no_other() {
+            let _together = $crate::promises::together($busy).await;
+            $crate::promises::a_limited_scope_slows_no_other($well, $client).await;
+        }
+
+        $(
+            #[tokio::test]
+            async fn $name() {
+                let _together = $crate::promises::together($busy).await;
+                $crate::promises::a_service_is_adapted_to($well, $refusal, $client).await;
+            }
+        )+
+
+        #[tokio::test]
+        async fn a_deadline_ends_everything() {
+            let _alone = $crate::promises::alone($busy).await;
+            $crate::promises::a_deadline_ends_everything($well, $slow, $client).await;
+        }
+
+        #[tokio::test]
+        async fn a_dropped_request_leaves_nothing() {
+            $crate::promises::a_dropped_request_leaves_nothing($well, $slow, $client).await;
+        }
+
+        #[tokio::test]
+        async fn a_waiter_goes_early_when_the_rate_rises() {
+            let _alone = $crate::promises::alone($busy).await;
+            $crate::promises::a_waiter_goes_early($well, $client).await;
+        }
+    };
+}
+
+/// A busy client's tests that measure a time have the lock for themselves. The others share it.
+static ALONE: RwLock<()> = RwLock::const_new(());
+
+#[doc(hidden)]
+pub async fn together(busy: bool) -> Option<impl Sized> {
+    if busy { Some(ALONE.read().await) } else { None }
+}
+
+#[doc(hidden)]
+pub async fn alone(busy: bool) -> Option<impl Sized> {
+    if busy {
+        Some(ALONE.write().await)
+    } else {
+        None
+    }
+}
 
 /// The strategy of a test, which clients ask on the scope "hot" unless it says otherwise.
 pub type Strategy = Arc<Scopes<Adaptive>>;
 /// One request, and whether it succeeded.
 pub type Read = Pin<Box<dyn Future<Output = bool> + Send>>;
 
+/// What sends a request each time.
+pub trait Sends: Fn() -> Read + Clone + Send + 'static {}
+
+impl<F: Fn() -> Read + Clone + Send + 'static> Sends for F {}
+
+/// What a client of a test is to do.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Where it sends to.
+    pub url: String,
+    /// By which strategy.
+    pub strategy: Strategy,
+    /// On which of its scopes.
+    pub scope: &'static str,
+    /// How long a request may take, with all its attempts and waits.
+    pub deadline: Option<Duration>,
+}
+
+impl Setup {
+    fn new(server: &Server, strategy: &Strategy) -> Self {
+        Self {
+            url: server.url.clone(),
+            strategy: strategy.clone(),
+            scope: "hot",
+            deadline: None,
+        }
+    }
+
+    /// Returns the URL without the slash at its end.
+    #[must_use]
+    pub fn endpoint(&self) -> &str {
+        self.url.trim_end_matches('/')
+    }
+
+    /// Returns the strategy with all operations on the scope.
+    #[must_use]
+    pub fn scoped(&self) -> Arc<dyn RetryStrategy> {
+        named::on(&self.strategy, self.scope)
+    }
+
+    /// Returns `built` with the deadline, if there is one.
+    pub fn bounded<T>(&self, built: T, bound: impl FnOnce(T, Duration) -> T) -> T {
+        match self.deadline {
+            Some(span) => bound(built, span),
+            None => built,
+        }
+    }
+}
+
 /// Returns the settings of `tokens` in each `span`, a tenth of a second's worth at once.
-#[must_use]
-pub fn fixed(tokens: u32, span: Duration) -> PacedSettings {
+fn fixed(tokens: u32, span: Duration) -> PacedSettings {
     let settings = PacedSettings::fixed(tokens, span).expect("in range");
     let settings = settings.to_builder().burst(SECOND / 10);
     settings.build().expect("in range")
@@ -84,15 +195,12 @@ async fn burst(count: u32, send: impl Fn() -> Read) -> (usize, Duration) {
 
 /// A scope that is limited to 10/s sends 30 in 2 to 5 s (with two turns for each they take 5.9 s).
 /// It does not slow another one, which is done first; in the same line it would be last.
-/// `client` makes what sends a request on a scope.
-pub async fn a_limited_scope_slows_no_other<F>(
-    well: Said,
-    client: impl Fn(String, Strategy, &'static str) -> F,
-) where
-    F: Fn() -> Read,
-{
-    let (url, strategy) = (serve(move || well).await, limited(10, SECOND));
-    let of = |scope| burst(30, client(url.clone(), strategy.clone(), scope));
+pub async fn a_limited_scope_slows_no_other<F: Sends>(well: Said, client: impl Fn(&Setup) -> F) {
+    let (server, strategy) = (Server::with(&[well]).await, limited(10, SECOND));
+    let of = |scope| {
+        let setup = Setup::new(&server, &strategy);
+        burst(30, client(&Setup { scope, ..setup }))
+    };
     let ((hot, took), (free, at_once)) = tokio::join!(of("hot"), of("free"));
     assert_eq!((hot, free), (30, 30));
     assert!((2 * SECOND..5 * SECOND).contains(&took), "{took:?}");
@@ -101,15 +209,13 @@ pub async fn a_limited_scope_slows_no_other<F>(
 
 /// Of 512 requests that 32 tasks send to a service of 50/s, which answers the others with
 /// `refusal`, at most 1 % fail.
-pub async fn a_service_is_adapted_to<F>(
+pub async fn a_service_is_adapted_to<F: Sends>(
     well: Said,
     refusal: Said,
-    client: impl Fn(String, Strategy) -> F,
-) where
-    F: Fn() -> Read + Clone + Send + 'static,
-{
-    let url = serve(server::limited(50.0, well, refusal)).await;
-    let send = client(url, paced());
+    client: impl Fn(&Setup) -> F,
+) {
+    let server = Server::saying(policed(50.0, well, refusal)).await;
+    let send = client(&Setup::new(&server, &paced()));
     let mut tasks = JoinSet::new();
     for _ in 0..32 {
         let send = send.clone();
@@ -137,28 +243,33 @@ fn assert_in_time(begun: Instant) {
 
 /// A deadline of 2 s, which `client` sets, ends everything: an attempt under way, the wait in line,
 /// and the wait that `refusal` asks for.
-pub async fn a_deadline_ends_everything<F>(
+pub async fn a_deadline_ends_everything<F: Sends>(
     well: Said,
     refusal: Said,
-    client: impl Fn(String, Strategy) -> F,
-) where
-    F: Fn() -> Read,
-{
-    let url = serve(move || well.after(30 * SECOND)).await;
-    let send = client(url, paced());
+    client: impl Fn(&Setup) -> F,
+) {
+    let client = |server: &Server, strategy: Strategy| {
+        let setup = Setup::new(server, &strategy);
+        client(&Setup {
+            deadline: Some(DEADLINE),
+            ..setup
+        })
+    };
+    let server = Server::with(&[well.after(30 * SECOND)]).await;
+    let send = client(&server, paced());
     let begun = Instant::now();
     assert!(!send().await, "it was never answered");
     assert!(begun.elapsed() >= DEADLINE);
     assert_in_time(begun);
     // A line: of 12 that ask for 3 a second some 6 are sent.
-    let url = serve(move || well).await;
-    let send = client(url, limited(3, SECOND));
+    let server = Server::with(&[well]).await;
+    let send = client(&server, limited(3, SECOND));
     let begun = Instant::now();
     let (answered, _) = burst(12, send).await;
     assert!((5..=7).contains(&answered), "{answered}");
     assert_in_time(begun);
-    let url = serve(move || refusal).await;
-    let send = client(url, paced());
+    let server = Server::with(&[refusal]).await;
+    let send = client(&server, paced());
     let begun = Instant::now();
     assert!(!send().await, "it was refused");
     assert_in_time(begun);
@@ -185,13 +296,11 @@ async fn drop_once(request: Read, is_time: impl Fn() -> bool) {
 
 /// A request that is dropped under way, in line or backing off leaves no place in line, no permit
 /// and no scope in use. `refusal` asks for a wait of 30 s, for which the rate pauses.
-pub async fn a_dropped_request_leaves_nothing<F>(
+pub async fn a_dropped_request_leaves_nothing<F: Sends>(
     well: Said,
     refusal: Said,
-    client: impl Fn(String, Strategy) -> F,
-) where
-    F: Fn() -> Read,
-{
+    client: impl Fn(&Setup) -> F,
+) {
     // One token in 100 s: the wait for the next one shows each place and permit that is left.
     let check = |scopes: &Scopes<Adaptive>, all: Duration, quota: u32| {
         assert_eq!(scopes.count_in_use(), 0);
@@ -203,24 +312,19 @@ pub async fn a_dropped_request_leaves_nothing<F>(
         assert_eq!(state.quota().available(), quota);
     };
     // An attempt under way, and then in line.
-    let asked = Arc::new(AtomicU32::new(0));
-    let count = asked.clone();
-    let url = serve(move || {
-        count.fetch_add(1, Relaxed);
-        well.after(30 * SECOND)
-    });
+    let server = Server::with(&[well.after(30 * SECOND)]).await;
     let strategy = limited(1, 100 * SECOND);
-    let send = client(url.await, strategy.clone());
-    drop_once(send(), || asked.load(Relaxed) == 1).await;
+    let send = client(&Setup::new(&server, &strategy));
+    drop_once(send(), || server.requests() == 1).await;
     check(&strategy, 100 * SECOND, 500);
     for _ in 0..2 {
         drop_once(send(), || count_waiting(&strategy) == 1).await;
         check(&strategy, 100 * SECOND, 500);
     }
     // A retry that waits as the service asked: the rate pauses for all, and what it paid is back.
-    let url = serve(move || refusal).await;
+    let server = Server::with(&[refusal]).await;
     let strategy = limited(1, 100 * SECOND);
-    let send = client(url, strategy.clone());
+    let send = client(&Setup::new(&server, &strategy));
     let backs_off = || {
         let state = strategy.find("hot");
         state.is_some_and(|state| state.quota().available() == 495)
@@ -230,12 +334,9 @@ pub async fn a_dropped_request_leaves_nothing<F>(
 }
 
 /// A request in line whose turn is in 20 s is sent when the rate rises.
-pub async fn a_waiter_goes_early<F>(well: Said, client: impl Fn(String, Strategy) -> F)
-where
-    F: Fn() -> Read,
-{
-    let (url, strategy) = (serve(move || well).await, limited(1, 20 * SECOND));
-    let send = client(url, strategy.clone());
+pub async fn a_waiter_goes_early<F: Sends>(well: Said, client: impl Fn(&Setup) -> F) {
+    let (server, strategy) = (Server::with(&[well]).await, limited(1, 20 * SECOND));
+    let send = client(&Setup::new(&server, &strategy));
     assert!(send().await, "a token was there");
     let begun = Instant::now();
     let waiting = tokio::spawn(send());

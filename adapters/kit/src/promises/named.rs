@@ -7,14 +7,13 @@ use paceline::{
     strategy::{ForeignToken, InitialTokenRefused, Reports, RetryRefused},
 };
 
-use crate::Strategy;
+use super::Strategy;
 
 #[derive(Debug)]
 struct Named(Strategy, &'static str);
 
 /// Returns `strategy` with all operations on `scope`.
-#[must_use]
-pub fn on(strategy: &Strategy, scope: &'static str) -> Arc<dyn RetryStrategy> {
+pub(super) fn on(strategy: &Strategy, scope: &'static str) -> Arc<dyn RetryStrategy> {
     Arc::new(Named(strategy.clone(), scope))
 }
 
