@@ -36,7 +36,10 @@ fmt() {
     done
 }
 
-layers() { ci/layers.sh; }
+layers() {
+    ci/layers.sh
+    ci/equal.py
+}
 
 # Whether every planted fault, chosen mutant, mutants' pattern and part of the ablation still fits the code; and the table of changes.
 fits() {
