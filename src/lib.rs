@@ -162,8 +162,8 @@ pub use operation::{builder::Operation, ext::RetryStrategyExt};
 #[cfg(feature = "std")]
 use paceline_core::seam;
 pub use paceline_core::{
-    AcquireError, Background, Class, ControlLaw, Outcome, QuotaPermit, Reservation, RetryQuota,
-    SendPermit, SendRate, SendRateSnapshot, SendSet, Timestamp, WeightError, law, set,
+    AcquireError, Background, Class, ControlLaw, Outcome, Part, QuotaPermit, Reservation,
+    RetryQuota, SendPermit, SendRate, SendRateSnapshot, SendSet, Timestamp, WeightError, law, set,
 };
 #[cfg(feature = "scopes")]
 pub use scope::scopes::Scopes;

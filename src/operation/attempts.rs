@@ -329,7 +329,11 @@ impl<S: RetryStrategy> Attempts<S> {
         reports: Reports<'_>,
     ) -> Result<Verdict, NotSending> {
         self.sending()?;
-        Ok(self.conclude(failure, reports))
+        let verdict = self.conclude(failure, reports);
+        if let Some(part) = failure.part() {
+            self.bounds.shrink(part);
+        }
+        Ok(verdict)
     }
 
     /// Reports that the next attempt failed before it was sent: the host gave up waiting for it,

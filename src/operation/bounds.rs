@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::OuterAttempt;
-use crate::{Class, Idempotency, set::Weights};
+use crate::{Class, Idempotency, Part, set::Weights};
 
 /// The bounds that the caller sets.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +25,14 @@ pub(super) struct Bounds {
     pub(super) outer: Option<OuterAttempt>,
     /// Whether its attempts consist of several requests.
     pub(super) composite: bool,
+}
+
+impl Bounds {
+    /// Has the next attempt take what the refused part of this one asks for.
+    pub(super) fn shrink(&mut self, part: Part) {
+        self.weight = part.of(self.weight);
+        self.weights = self.weights.map(|weights| weights.of_part(part));
+    }
 }
 
 impl Default for Bounds {

@@ -2,7 +2,7 @@
 
 use core::{error::Error, fmt};
 
-use crate::{Outcome, RetryAfter};
+use crate::{Outcome, Part, RetryAfter};
 
 /// Whether it is safe to send a failed request again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,6 +135,7 @@ pub struct Failure {
     timeout: bool,
     execution: Execution,
     retry_after: Option<RetryAfter>,
+    part: Option<Part>,
 }
 
 /// Declares the getters of [`Failure`].
@@ -165,6 +166,8 @@ getters! {
     execution: execution -> Execution;
     /// Returns the service's hint on when to come back.
     retry_after: retry_after -> Option<RetryAfter>;
+    /// Returns how much was throttled, if it was a part.
+    part: part -> Option<Part>;
 }
 
 impl Failure {
@@ -178,6 +181,7 @@ impl Failure {
             timeout: false,
             execution: Execution::Maybe,
             retry_after: None,
+            part: None,
         }
     }
 
@@ -185,6 +189,43 @@ impl Failure {
     pub const fn throttling() -> Self {
         let failure = Self::from_fault(Fault::Other).with_throttle(true);
         failure.with_retry_safety(RetrySafety::Yes)
+    }
+
+    /// Returns what a batch says of which the service throttled `refused` items and did the others.
+    ///
+    /// The send rate counts the part that was done as delivered. The next attempt of the operation
+    /// takes that much less of its [weight](crate::Operation::weight), since it sends the refused
+    /// items alone. A service that refused none of them throttled nothing, and there is no failure
+    /// to report; of all of them it is [`throttling`](Self::throttling).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::{Adaptive, Failure};
+    ///
+    /// /// Writes what the service takes, and returns the items that it throttled.
+    /// fn write_batch(items: &[u32]) -> Vec<u32> {
+    ///     items.iter().copied().skip(20).collect()
+    /// }
+    ///
+    /// let strategy = Adaptive::paced();
+    /// let mut left: Vec<u32> = (0..25).collect();
+    /// strategy.operation().weight(25).run(|_| {
+    ///     let items = left.len();
+    ///     left = write_batch(&left);
+    ///     match left.len() {
+    ///         0 => Ok(()),
+    ///         refused => Err(Failure::partly_throttled(refused as u32, items as u32)),
+    ///     }
+    /// })?;
+    /// assert!(left.is_empty());
+    /// # Ok::<(), paceline::operation::RunError<Failure>>(())
+    /// ```
+    pub const fn partly_throttled(refused: u32, items: u32) -> Self {
+        Self {
+            part: Part::new(refused, items),
+            ..Self::throttling()
+        }
     }
 
     /// Returns a temporary server error that is safe to retry.
@@ -248,6 +289,9 @@ impl Failure {
 /// alone.
 impl From<&Failure> for Outcome {
     fn from(failure: &Failure) -> Self {
+        if let Some(part) = failure.part.filter(|_| failure.throttle) {
+            return Self::PartlyThrottled(part);
+        }
         match (failure.throttle, failure.retry_after) {
             // The request's own error is an answer like any other.
             (false, _) => match (failure.fault, failure.safety) {

@@ -12,6 +12,7 @@ mod limits;
 #[cfg(feature = "tokio")]
 mod limits_async;
 mod outer;
+mod parts;
 mod reporting;
 #[cfg(feature = "tokio")]
 mod run_async;

@@ -212,6 +212,7 @@ impl Budget {
         let hint = match outcome {
             Outcome::Throttled => Some(Duration::ZERO),
             Outcome::ThrottledFor(hint) => Some(hint),
+            Outcome::PartlyThrottled(_) => Some(Duration::ZERO),
             _ => None,
         };
         if hint.is_none() && local.is_none() {

@@ -14,7 +14,8 @@ use crate::SECOND;
 /// What a retry costs by default, of 500.
 pub const COST: u32 = 14;
 
-/// Polls `operation` so often at most, then drops it. Returns what it ended with by then.
+/// Polls `operation` as many `times` at most, then drops the operation. Returns its result if the
+/// operation has ended.
 pub async fn polled<T>(times: u32, operation: impl Future<Output = T>) -> Option<T> {
     let mut operation = pin!(operation);
     let mut left = times;
@@ -41,7 +42,7 @@ pub fn check_tokens(rate: &SendRate, clock: &dyn Clock, sent: u32, polls: u32) {
 /// Checks what an operation left behind that was dropped after so many `polls`. Its strategy has
 /// one request a second. The first request fails, and the second succeeds.
 pub fn check_left(strategy: &Adaptive, (requests, answers): (u32, u32), polls: u32) {
-    // A retry that was sent is paid; what it cost is back with its own success.
+    // A retry that was sent is paid, and its success pays the cost back.
     let paid = if (requests, answers) == (2, 1) {
         COST
     } else {

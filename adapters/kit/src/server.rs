@@ -31,7 +31,7 @@ pub const OVERLOADED: Said = Said::new(503);
 /// A 503 that says when to come back.
 pub const HINTED: Said = OVERLOADED.header(("retry-after", "1"));
 
-/// What hyper sends: with an error, it closes the connection.
+/// What hyper sends. An error closes the connection.
 pub type Reply = io::Result<Response<Full<Bytes>>>;
 
 /// What a server says to a request.
@@ -86,7 +86,7 @@ impl Said {
         }
     }
 
-    /// Makes the reply, once it is time.
+    /// Makes the reply after its time.
     ///
     /// # Errors
     ///
@@ -148,7 +148,7 @@ impl Asked {
         words.iter().all(|word| head.contains(word))
     }
 
-    /// Returns the first line and the headers.
+    /// Returns the first line and the headers of the request.
     #[must_use]
     pub fn head(&self) -> String {
         let mut head = format!("{} {}", self.method, self.uri);
@@ -175,7 +175,7 @@ impl Server {
         Self::at("127.0.0.1", answers).await
     }
 
-    /// Starts a server as [`with`](Self::with) does, at another address of loopback.
+    /// Starts a server with these answers at another address of loopback.
     pub async fn at(address: &str, answers: &[Said]) -> Self {
         let answers = answers.to_vec();
         let last = answers.len().checked_sub(1).expect("at least one answer");
@@ -195,8 +195,8 @@ impl Server {
         Self::start("127.0.0.1", reply).await
     }
 
-    /// Starts a server at which the first `fails` requests of a form fail. Of the form are those
-    /// whose head has all of `words`. The reply is `reply(head, fails)`.
+    /// Starts a server at which the first `fails` requests of a form fail. A request is of the form
+    /// if its head has all of `words`. The reply is `reply(head, fails)`.
     pub async fn failing(
         words: &'static [&'static str],
         fails: usize,
@@ -258,7 +258,7 @@ impl Server {
         self.asked().len()
     }
 
-    /// Returns the methods of the requests so far, in one line.
+    /// Returns the methods of the requests so far, with spaces between them.
     #[must_use]
     pub fn methods(&self) -> String {
         let methods: Vec<_> = self.asked().into_iter().map(|one| one.method).collect();
@@ -273,7 +273,7 @@ impl Drop for Server {
     }
 }
 
-/// Writes a request down, and returns how many came before it.
+/// Writes a request down, and returns the number of requests before.
 fn note(requests: &Mutex<Vec<Asked>>, asked: Asked) -> usize {
     let mut requests = requests.lock().expect("no test panicked in here");
     requests.push(asked);

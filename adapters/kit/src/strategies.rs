@@ -10,7 +10,7 @@ use paceline::{
 
 use crate::SECOND;
 
-/// Every backoff is as long.
+/// A backoff of always the same length.
 #[derive(Debug)]
 pub struct Always(pub Duration);
 
@@ -20,15 +20,15 @@ impl BackoffStrategy for Always {
     }
 }
 
-/// Returns a strategy of three attempts without a rate and without a backoff. Its clock is tokio's.
+/// Returns a strategy of three attempts, without a rate and a backoff, by tokio's clock.
 pub fn standard() -> StrategyBuilder<Standard> {
     Standard::builder()
         .clock(Arc::new(TokioClock::new()))
         .backoff(Arc::new(Always(Duration::ZERO)))
 }
 
-/// Returns a strategy of `rate` sends a second, whatever is throttled. It has no backoff, and its
-/// clock is tokio's.
+/// Returns a strategy of `rate` sends a second, without a backoff, by tokio's clock. Throttling
+/// does not change this rate.
 pub fn fixed(rate: u32) -> StrategyBuilder<Adaptive> {
     Adaptive::builder()
         .clock(Arc::new(TokioClock::new()))

@@ -79,7 +79,7 @@ pub use atomic::modelled;
 #[doc(hidden)]
 pub use atomic::stall;
 pub use atomic::{Background, Reservation, RetryQuota, SendRate, SendRateSnapshot};
-pub use law::outcome::{ControlLaw, Outcome};
+pub use law::outcome::{ControlLaw, Outcome, Part};
 pub use limit::{AskedFor, Limit};
 pub use permit::{AcquireError, Class, QuotaPermit, SendPermit, WeightError};
 pub use set::SendSet;

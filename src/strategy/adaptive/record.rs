@@ -143,7 +143,10 @@ impl Adaptive {
     /// Takes note of what `rate` made of an outcome.
     fn note(&self, rate: &SendRate, now: Timestamp, outcome: Outcome, recorded: Recorded) {
         // A rate that follows declared limits sinks without a throttle, too.
-        if !matches!(outcome, Outcome::Throttled | Outcome::ThrottledFor(_)) {
+        if !matches!(
+            outcome,
+            Outcome::Throttled | Outcome::ThrottledFor(_) | Outcome::PartlyThrottled(_)
+        ) {
             return;
         }
         if recorded == Recorded::Contradicted {
@@ -205,6 +208,10 @@ impl Adaptive {
         let Some((drought, longest)) = bulk else {
             return Weighed::Counts;
         };
+        if failure.part().is_some() {
+            drought.delivered();
+            return Weighed::Free;
+        }
         let now = reports.clock(self.clock()).now();
         let dry = drought.throttled(now.as_nanos(), longest);
         if dry >= longest {

@@ -102,12 +102,12 @@ pub async fn alone(busy: bool) -> Option<impl Sized> {
     }
 }
 
-/// The strategy of a test, which clients ask on the scope "hot" unless it says otherwise.
+/// The strategy of a test.
 pub type Strategy = Arc<Scopes<Adaptive>>;
 /// One request, and whether it succeeded.
 pub type Read = Pin<Box<dyn Future<Output = bool> + Send>>;
 
-/// What sends a request each time.
+/// Sends a request at each call.
 pub trait Sends: Fn() -> Read + Clone + Send + 'static {}
 
 impl<F: Fn() -> Read + Clone + Send + 'static> Sends for F {}
@@ -115,11 +115,11 @@ impl<F: Fn() -> Read + Clone + Send + 'static> Sends for F {}
 /// What a client of a test is to do.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// Where it sends to.
+    /// The address of the service, with a slash at its end.
     pub url: String,
-    /// By which strategy.
+    /// The strategy of all requests.
     pub strategy: Strategy,
-    /// On which of its scopes.
+    /// The scope of all requests.
     pub scope: &'static str,
     /// How long a request may take, with all its attempts and waits.
     pub deadline: Option<Duration>,
@@ -147,7 +147,7 @@ impl Setup {
         named::on(&self.strategy, self.scope)
     }
 
-    /// Returns `built` with the deadline, if there is one.
+    /// Returns `built`, to which `bound` gives the deadline if there is a deadline.
     pub fn bounded<T>(&self, built: T, bound: impl FnOnce(T, Duration) -> T) -> T {
         match self.deadline {
             Some(span) => bound(built, span),

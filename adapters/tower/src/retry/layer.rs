@@ -70,8 +70,8 @@ pub(super) struct Settings<S: ?Sized> {
 }
 
 impl<S: ?Sized> Settings<S> {
-    /// Sets what the layer's user has set, with the sooner of the layer's deadline and the request's
-    /// `own`. Tells whether there is one.
+    /// Sets what the layer's user has set. The deadline is the sooner of the layer's and of `own`,
+    /// the request's. Returns `true` if the operation has a deadline.
     pub(super) fn apply<'a, T>(
         &'a self,
         mut operation: Operation<'a, T>,

@@ -61,6 +61,11 @@ pub enum Outcome {
     /// the law counts windows, each throttle with a hint pauses. Otherwise the hint is for this
     /// request only, whose retry waits for it. To [`ControlLaw::Aws`] it is a throttle like others.
     ThrottledFor(Duration),
+    /// The service did one part of the request and throttled the other: batches are answered so.
+    ///
+    /// Of the permit's tokens the part that was done counts as delivered, and the other part as
+    /// throttled. [`Part::outcome`] makes it of two numbers.
+    PartlyThrottled(Part),
     /// It was sent, and its caller gave it up before the answer.
     ///
     /// It counts as sent, so that cancelled requests do not make the measured rate too low. As an
@@ -71,7 +76,65 @@ pub enum Outcome {
 impl Outcome {
     /// Whether the service throttled the request.
     pub(crate) const fn is_throttled(self) -> bool {
-        matches!(self, Self::Throttled | Self::ThrottledFor(_))
+        matches!(
+            self,
+            Self::Throttled | Self::ThrottledFor(_) | Self::PartlyThrottled(_)
+        )
+    }
+}
+
+/// How much of a request the service throttled: some of its items, and not all of them.
+///
+/// # Examples
+///
+/// ```
+/// use paceline::{Outcome, Part};
+///
+/// let part = Part::new(5, 25).unwrap(); // five of a batch of 25
+/// assert_eq!((part.of(25), part.of(100), part.of(1)), (5, 20, 1));
+/// assert_eq!(Part::outcome(0, 25), Outcome::NotThrottled);
+/// assert_eq!(Part::outcome(5, 25), Outcome::PartlyThrottled(part));
+/// assert_eq!(Part::outcome(25, 25), Outcome::Throttled);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    refused: u32,
+    items: u32,
+}
+
+impl Part {
+    /// Returns the part of `refused` items among `items`, or `None` if it is none of them or all.
+    #[must_use]
+    pub const fn new(refused: u32, items: u32) -> Option<Self> {
+        if refused == 0 || refused >= items {
+            return None;
+        }
+        Some(Self { refused, items })
+    }
+
+    /// Returns the outcome of a request of `items` of which the service throttled `refused`.
+    #[must_use]
+    pub const fn outcome(refused: u32, items: u32) -> Outcome {
+        match Self::new(refused, items) {
+            Some(part) => Outcome::PartlyThrottled(part),
+            None if refused == 0 => Outcome::NotThrottled,
+            None => Outcome::Throttled,
+        }
+    }
+
+    /// Returns this part of `weight`, rounded up: at least 1, unless `weight` is 0.
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "at most the weight")]
+    pub const fn of(self, weight: u32) -> u32 {
+        let share = (weight as u64).saturating_mul(self.refused as u64);
+        // There are two items or more.
+        match share
+            .saturating_add(self.items as u64 - 1)
+            .checked_div(self.items as u64)
+        {
+            Some(part) => part as u32,
+            None => weight,
+        }
     }
 }
 

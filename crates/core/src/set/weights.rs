@@ -3,6 +3,7 @@
 use core::{array, fmt};
 
 use super::{MOST_RATES, SetError};
+use crate::Part;
 
 /// A weight, or a true cost, in tokens for each limit of a set: for
 /// `Operation::weights` and its kin.
@@ -52,6 +53,13 @@ impl Weights {
     #[must_use]
     pub const fn up_to_capacity(mut self) -> Self {
         self.up_to_capacity = true;
+        self
+    }
+
+    /// Returns the weights of a part of the request, each rounded up.
+    #[must_use]
+    pub fn of_part(mut self, part: Part) -> Self {
+        self.all = self.all.map(|weight| part.of(weight));
         self
     }
 

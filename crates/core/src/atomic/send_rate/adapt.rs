@@ -94,19 +94,32 @@ impl Adaptation<'_> {
         }
     }
 
-    /// Records a throttle that asked for a pause of `hint`.
+    /// Records a throttle of `refused` tokens of the permit that asked for a pause of `hint`. The
+    /// other tokens were done.
     #[cold]
-    pub(super) fn throttled(self, now: u64, permit: SendPermit, hint: Duration) -> Recorded {
+    pub(super) fn throttled(
+        self,
+        now: u64,
+        permit: SendPermit,
+        refused: u32,
+        hint: Duration,
+    ) -> Recorded {
         self.lending().hand_back(now);
-        if !self.law.moves_with_time() {
-            self.meter.count(permit.weight());
+        let done = permit.weight().saturating_sub(refused);
+        let counts = if self.law.moves_with_time() {
+            done
+        } else {
+            permit.weight()
+        };
+        if counts > 0 {
+            self.meter.count(counts);
         }
         let contradicted = self.reports().refuse(now, permit, hint);
         let (recorded, window) = self.respond(Response {
             now,
             sent: permit.is_timed().then(|| self.law.sent_at(permit, now)),
-            done: 0,
-            throttled: permit.weight(),
+            done,
+            throttled: refused,
             pause: u64::try_from(hint.as_nanos()).unwrap_or(u64::MAX),
             is_silent: false,
         });
@@ -114,8 +127,8 @@ impl Adaptation<'_> {
         // A shut service is asked by requests as heavy as the refused one, or by none.
         let law = self.law.get();
         let shown = || law.shown(self.state.load(), self.meter.counted(), now);
-        if permit.weight() > 1 && shown().is_shut {
-            self.line().make_room(permit.weight());
+        if refused > 1 && shown().is_shut {
+            self.line().make_room(refused);
         }
         self.reports().follow(now);
         if contradicted {

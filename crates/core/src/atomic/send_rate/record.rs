@@ -17,6 +17,7 @@ impl SendRate {
     )]
     pub fn record(&self, now: Timestamp, permit: SendPermit, outcome: Outcome) -> Recorded {
         let elapsed = self.law.elapsed(now);
+        let mut refused = permit.weight();
         let hint = match outcome {
             Outcome::NotThrottled => {
                 self.law.note_answer();
@@ -30,12 +31,16 @@ impl SendRate {
             }
             Outcome::Throttled => Duration::ZERO,
             Outcome::ThrottledFor(hint) => hint,
+            Outcome::PartlyThrottled(part) => {
+                refused = part.of(refused);
+                Duration::ZERO
+            }
         };
         self.law.note_answer();
         self.gate.engage();
         self.about_to_limit()
             .adaptation()
-            .throttled(elapsed, permit, hint)
+            .throttled(elapsed, permit, refused, hint)
     }
 
     /// Records the outcome of a request like [`record`](Self::record), and asks for the time only

@@ -75,9 +75,8 @@ impl Drained {
         let (mut done, mut throttled) = (self.done(), self.throttled());
         if response.throttled > 0 {
             throttled = throttled.saturating_add(1).min(MOST_THROTTLED);
-        } else {
-            done = done.saturating_add(response.done.into());
         }
+        done = done.saturating_add(response.done.into());
         let counted = Self::TRIP.put(Self::TRIP.get(self.0))
             | Self::LAST.put((after >> COARSER).max(Self::LAST.get(self.0)))
             | Self::DONE.put(done)

@@ -448,10 +448,12 @@ impl Law for PacedSettings {
     }
 
     fn decide(&self, state: State, event: &Event<'_>) -> Option<Decision> {
-        if event.throttled > 0 {
+        let last = cut_of(state);
+        // Where the service was shut and did a part of a request it has opened.
+        let opens = event.done > 0 && Shut::of(last.memory).is_some();
+        if event.throttled > 0 && !opens {
             return on_throttle(self, state, event);
         }
-        let last = cut_of(state);
         let window = event.past.filter(|_| state.is_engaged());
         if let Some(decision) = window.and_then(|past| on_window(self, last, event, past)) {
             return Some(decision);
