@@ -1,4 +1,10 @@
 //! Batches of which the service takes a part: in each loop, and against a service that counts items.
+#![expect(
+    clippy::arithmetic_side_effects,
+    clippy::cast_possible_truncation,
+    clippy::float_cmp,
+    reason = "a test may overflow, and fail; whole numbers of tokens are exact"
+)]
 
 use core::time::Duration;
 

@@ -1,6 +1,6 @@
 //! The names of the laws, what a law hears, and what came of it.
 
-use core::{fmt, time::Duration};
+use core::{fmt, num::NonZeroU16, time::Duration};
 
 /// How the fill rate answers to throttling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,18 +98,31 @@ impl Outcome {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    refused: u32,
-    items: u32,
+    /// In 2⁻¹⁶ of the request.
+    share: NonZeroU16,
 }
 
 impl Part {
     /// Returns the part of `refused` items among `items`, or `None` if it is none of them or all.
+    ///
+    /// The part is kept to 2⁻¹⁶, which is exact for up to 65,535 items.
     #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "less than 2¹⁶")]
     pub const fn new(refused: u32, items: u32) -> Option<Self> {
         if refused == 0 || refused >= items {
             return None;
         }
-        Some(Self { refused, items })
+        let (refused, items) = (refused as u64, items as u64);
+        let share = match ((refused << 16).saturating_add(items >> 1)).checked_div(items) {
+            Some(share @ 0..=0xffff) => share as u16,
+            _ => u16::MAX,
+        };
+        Some(match NonZeroU16::new(share) {
+            Some(share) => Self { share },
+            None => Self {
+                share: NonZeroU16::MIN,
+            },
+        })
     }
 
     /// Returns the outcome of a request of `items` of which the service throttled `refused`.
@@ -122,18 +135,14 @@ impl Part {
         }
     }
 
-    /// Returns this part of `weight`, rounded up: at least 1, unless `weight` is 0.
+    /// Returns this part of `weight`, rounded to the nearest: at least 1, unless `weight` is 0.
     #[must_use]
     #[expect(clippy::cast_possible_truncation, reason = "at most the weight")]
     pub const fn of(self, weight: u32) -> u32 {
-        let share = (weight as u64).saturating_mul(self.refused as u64);
-        // There are two items or more.
-        match share
-            .saturating_add(self.items as u64 - 1)
-            .checked_div(self.items as u64)
-        {
-            Some(part) => part as u32,
-            None => weight,
+        let share = (weight as u64).saturating_mul(self.share.get() as u64);
+        match share.saturating_add(1 << 15) >> 16 {
+            0 if weight > 0 => 1,
+            part => part as u32,
         }
     }
 }
@@ -151,4 +160,27 @@ pub enum Recorded {
     Ended,
     /// It was throttled although enough was left of the limit that the service declares.
     Contradicted,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_its_own_items_is_what_was_refused() {
+        for items in [2_u32, 3, 25, 500, 1_000, 65_535] {
+            for refused in [1, items / 3, items / 2, items.saturating_sub(1)] {
+                let part = Part::new(refused.max(1), items).expect("some, and not all");
+                assert_eq!(part.of(items), refused.max(1), "of {items}");
+            }
+        }
+        let most = Part::new(u32::MAX.saturating_sub(1), u32::MAX).expect("not all");
+        let least = Part::new(1, u32::MAX).expect("one");
+        assert_eq!((least.of(0), least.of(1), most.of(0)), (0, 1, 0));
+        assert!(most.of(u32::MAX) < u32::MAX && least.of(u32::MAX) >= 1);
+        assert_eq!(
+            [(0, 5), (5, 5), (6, 5), (0, 0)].map(|(n, m)| Part::new(n, m)),
+            [None; 4]
+        );
+    }
 }

@@ -56,7 +56,7 @@ impl Weights {
         self
     }
 
-    /// Returns the weights of a part of the request, each rounded up.
+    /// Returns the weights of a part of the request: see [`Part::of`].
     #[must_use]
     pub fn of_part(mut self, part: Part) -> Self {
         self.all = self.all.map(|weight| part.of(weight));

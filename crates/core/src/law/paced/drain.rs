@@ -240,6 +240,7 @@ mod tests {
             ..response(9 << COARSER, Some(SINCE))
         };
         let throttled = Response {
+            done: 0,
             throttled: 1,
             ..response(3 << COARSER, Some(SINCE))
         };
