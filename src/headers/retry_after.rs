@@ -28,6 +28,13 @@ pub enum RetryAfter {
 }
 
 impl RetryAfter {
+    /// Returns the time that the service asked for.
+    pub(crate) const fn span(self) -> Duration {
+        match self {
+            Self::AtLeast(span) | Self::Clamped(span) => span,
+        }
+    }
+
     /// Reads the value of the header `x-amz-retry-after`: milliseconds in digits, `u64::MAX` at
     /// most.
     ///

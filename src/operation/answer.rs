@@ -95,8 +95,8 @@ struct Heard {
 }
 
 impl<T> Reported<T> {
-    /// Adds the service's hint on when to come back, in place of that of the error's
-    /// classification. A successful attempt has no use for it.
+    /// Adds the service's hint on when to come back: for an error in place of that of its
+    /// classification, for a value the [pause](Reports::pausing) that the service asks for.
     pub fn retry_after(mut self, hint: RetryAfter) -> Self {
         self.heard.get_or_insert_default().hint = Some(hint);
         self
@@ -114,6 +114,7 @@ impl<T> Reported<T> {
             clock: Some(clock),
             limits: heard.and_then(|heard| heard.limits.as_ref()),
             costs: heard.and_then(|heard| heard.costs.as_ref()),
+            pause: self.hint().map(RetryAfter::span),
         }
     }
 
@@ -156,9 +157,10 @@ impl Reports<'_> {
         let heard = Heard {
             limits: self.limits().copied(),
             costs: self.costs().copied(),
-            hint: None,
+            hint: self.pause().map(RetryAfter::AtLeast),
         };
-        let says_something = heard.limits.is_some() || heard.costs.is_some();
+        let says_something =
+            heard.limits.is_some() || heard.costs.is_some() || heard.hint.is_some();
         let heard = says_something.then(|| Box::new(heard));
         match result {
             Ok(value) => Ok(Reported { value, heard }),

@@ -317,7 +317,9 @@ impl Adaptive {
     // Out of the way of a first attempt that nothing limited.
     #[inline(never)]
     fn record_success_closely(&self, token: &RetryToken, reports: Reports<'_>) {
-        self.record(token, Outcome::NotThrottled, reports);
+        let outcome = reports.pause();
+        let outcome = outcome.map_or(Outcome::NotThrottled, Outcome::PauseAfter);
+        self.record(token, outcome, reports);
         if let Some(drought) = &self.drought {
             drought.delivered();
         }

@@ -278,14 +278,6 @@ impl<P> Engine<P> {
     /// Credits an operation that succeeded and needed no retry.
     #[inline]
     pub(super) fn credit(&self) {
-        if self.quota.available() < self.quota.capacity() {
-            self.credit_closely();
-        }
-    }
-
-    // Out of the way of a success that finds the quota full.
-    #[inline(never)]
-    fn credit_closely(&self) {
         self.add(SUCCESS_CREDIT);
     }
 

@@ -1,5 +1,7 @@
 //! What comes with the outcome of an attempt.
 
+use core::time::Duration;
+
 use crate::Clock;
 use crate::law::LimitReports;
 use crate::set::Weights;
@@ -28,6 +30,7 @@ pub struct Reports<'a> {
     pub(crate) clock: Option<&'a dyn Clock>,
     pub(crate) limits: Option<&'a LimitReports>,
     pub(crate) costs: Option<&'a Weights>,
+    pub(crate) pause: Option<Duration>,
 }
 
 impl<'a> Reports<'a> {
@@ -37,6 +40,7 @@ impl<'a> Reports<'a> {
             clock: None,
             limits: None,
             costs: None,
+            pause: None,
         }
     }
 
@@ -63,10 +67,25 @@ impl<'a> Reports<'a> {
         self
     }
 
-    /// Returns `true` if the service declared nothing, and what the request cost is not known.
+    /// Adds that the service did its work and asked for a pause, as by `Retry-After` beside a
+    /// success: the send rate pauses, and is not cut ([`Outcome::PauseAfter`]).
+    ///
+    /// [`Outcome::PauseAfter`]: crate::Outcome::PauseAfter
+    pub const fn pausing(mut self, span: Duration) -> Self {
+        self.pause = Some(span);
+        self
+    }
+
+    /// Returns how long the service asked for a pause although it did its work, if it did.
+    #[must_use]
+    pub const fn pause(&self) -> Option<Duration> {
+        self.pause
+    }
+
+    /// Returns `true` if the service said nothing, and what the request cost is not known.
     #[inline]
     pub(super) const fn says_nothing(&self) -> bool {
-        self.limits.is_none() && self.costs.is_none()
+        self.limits.is_none() && self.costs.is_none() && self.pause.is_none()
     }
 
     /// Returns what the request cost, in tokens of each send rate, if that is known.

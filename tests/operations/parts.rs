@@ -10,11 +10,11 @@ use core::time::Duration;
 
 use crate::support::{Arc, Fixed, Hands, ms};
 use paceline::{
-    Adaptive, Clock, Failure, Outcome, Part, RetryStrategy, RetryStrategyExt, SendRate, SendSet,
-    Standard, Timestamp,
+    Adaptive, Clock, Failure, Outcome, Part, RetryAfter, RetryStrategy, RetryStrategyExt, SendRate,
+    SendSet, Standard, Timestamp,
     backoff::SeededRandom,
     law::PacedSettings,
-    operation::{Next, Verdict},
+    operation::{Next, Reported, Verdict},
     strategy::Reports,
 };
 
@@ -163,4 +163,39 @@ fn a_part_counts_at_each_limit_by_its_own_weight() {
         Part::outcome(5, 25)
     );
     assert!(Failure::partly_throttled(25, 25).part().is_none());
+}
+
+/// A success that asks for a pause: requests behind it wait, and the rate is not cut.
+#[test]
+fn a_success_may_ask_for_a_pause() {
+    let hands = Arc::new(Hands::default());
+    let strategy = Adaptive::builder()
+        .paced(PacedSettings::new())
+        .clock(hands.clone())
+        .build()
+        .unwrap();
+    let run = |pause: Option<Duration>| {
+        let operation = strategy.operation().clock(&hands).reporting();
+        let done = operation.sleep_by(|span| hands.sleep(span)).run(|_| {
+            let began = hands.elapsed();
+            hands.sleep(ms(10));
+            let answer = Reported::from(began);
+            Ok::<_, Reported<Failure>>(match pause {
+                Some(span) => answer.retry_after(RetryAfter::AtLeast(span)),
+                None => answer,
+            })
+        });
+        done.unwrap()
+    };
+    for _ in 0..100 {
+        run(None);
+    }
+    assert_eq!(run(Some(ms(2_000))), ms(1_000));
+    // The bucket is empty then: one token comes in 12 ms at the 80 a second of before.
+    let [after, next] = [run(None), run(None)];
+    assert!((ms(3_010)..ms(3_024)).contains(&after), "{after:?}");
+    assert!(
+        (after..after + ms(24)).contains(&next),
+        "no slower: {next:?}"
+    );
 }

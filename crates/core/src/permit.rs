@@ -82,6 +82,7 @@ impl SendPermit {
     /// Returns the permit of a request that was sent at `t`, for traces replayed from elsewhere.
     ///
     /// The last nanosecond that there is, 584 years after the origin, counts as the one before.
+    #[inline]
     pub const fn sent_at(t: Timestamp) -> Self {
         Self::of_weight(t, 1)
     }
@@ -111,6 +112,7 @@ impl SendPermit {
     /// Returns `true` if the request took tokens, rather than having been let go while nothing was
     /// limited.
     #[doc(hidden)]
+    #[inline]
     #[must_use]
     pub const fn is_charged(self) -> bool {
         self.order & !EARLIER != 0
@@ -148,6 +150,7 @@ impl SendPermit {
     /// Returns its place among the sends, as it holds it.
     /// Returns this permit as of a send at `t`.
     #[doc(hidden)]
+    #[inline]
     pub const fn moved(self, t: Timestamp) -> Self {
         Self::with_order(t, self.weight(), self.place())
     }
@@ -158,6 +161,7 @@ impl SendPermit {
 
     /// Returns when the request was let go, [`Timestamp::ZERO`] if the clock was not read
     /// ([`SendRate::try_acquire_with`](crate::SendRate::try_acquire_with)).
+    #[inline]
     #[must_use]
     pub const fn time(self) -> Timestamp {
         if self.is_timed() {
@@ -173,6 +177,7 @@ impl SendPermit {
 
     /// Returns how many tokens the request took, and counts for: 1 unless it was asked for with a
     /// weight.
+    #[inline]
     #[must_use]
     pub const fn weight(self) -> u32 {
         self.weight.get()
@@ -183,6 +188,7 @@ impl SendPermit {
     ///
     /// It takes no tokens and gives none back: [`SendRate::settle`](crate::SendRate::settle) does,
     /// with the permit as it was granted.
+    #[inline]
     pub const fn costing(mut self, tokens: u32) -> Self {
         if !self.is_ordered() {
             self.order &= EARLIER;

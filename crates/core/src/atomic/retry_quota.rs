@@ -108,6 +108,7 @@ impl RetryQuota {
 
     /// Adds `amount` tokens, and returns how many fitted.
     #[doc(hidden)]
+    #[inline]
     pub fn add(&self, amount: u32) -> u32 {
         self.missing.pay(amount)
     }
@@ -218,6 +219,7 @@ type Bits = u32;
 // Models: `quota::two_takers_never_share_a_token`, `quota::release_and_credit_lose_nothing`.
 impl Missing {
     /// Returns the tokens that are missing.
+    #[inline]
     fn get(&self) -> u32 {
         missing_by(self.0.load(Relaxed)).unwrap_or(0)
     }
@@ -237,10 +239,17 @@ impl Missing {
 
     /// Gives back as much of `amount` as is missing, and returns how much that was. Writes nothing
     /// if it is none.
+    #[inline]
     fn pay(&self, amount: u32) -> u32 {
         if amount == 0 || self.get() == 0 {
             return 0;
         }
+        self.pay_back(amount)
+    }
+
+    // Out of the way of a success that finds the quota full.
+    #[inline(never)]
+    fn pay_back(&self, amount: u32) -> u32 {
         self.give_back(amount).min(amount)
     }
 

@@ -66,6 +66,12 @@ pub enum Outcome {
     /// Of the permit's tokens the part that was done counts as delivered, and the other part as
     /// throttled. [`Part::outcome`] makes it of two numbers.
     PartlyThrottled(Part),
+    /// The service did it, and asked that nothing be sent for so long: a success with `Retry-After`.
+    ///
+    /// [`ControlLaw::Paced`] and [`ControlLaw::Declared`] pause for that long and cut nothing, a
+    /// minute at most unless [`max_pause`](crate::law::PacedSettingsBuilder::max_pause) is set. To
+    /// [`ControlLaw::Aws`] it is the same as [`NotThrottled`](Self::NotThrottled).
+    PauseAfter(Duration),
     /// It was sent, and its caller gave it up before the answer.
     ///
     /// It counts as sent, so that cancelled requests do not make the measured rate too low. As an

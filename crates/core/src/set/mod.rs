@@ -130,6 +130,7 @@ impl<R> SendSet<R> {
 
     /// Returns `true` if there is more than one rate.
     #[doc(hidden)]
+    #[inline]
     #[must_use]
     pub const fn is_several(&self) -> bool {
         self.rates[1].is_some()
@@ -138,6 +139,7 @@ impl<R> SendSet<R> {
 
 impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
     /// Returns the rates, by their limits.
+    #[inline]
     pub fn rates(&self) -> impl Iterator<Item = &SendRate> {
         self.rates.iter().map_while(Option::as_deref)
     }

@@ -35,6 +35,7 @@ impl<const N: usize> SetPermit<N> {
     }
 
     /// Returns the permit of `limit`, `None` if the request took nothing of it.
+    #[inline]
     #[must_use]
     pub fn get(&self, limit: usize) -> Option<SendPermit> {
         *self.taken.get(limit)?

@@ -71,6 +71,7 @@ impl Weights {
     }
 
     /// Returns the weights.
+    #[inline]
     #[must_use]
     pub fn as_slice(&self) -> &[u32] {
         self.all.get(..self.len).unwrap_or(&self.all)

@@ -94,8 +94,8 @@ impl Adaptation<'_> {
         }
     }
 
-    /// Records a throttle of `refused` tokens of the permit that asked for a pause of `hint`. The
-    /// other tokens were done.
+    /// Records an answer that threw `refused` tokens of the permit back and asked for a pause of
+    /// `hint`. The other tokens were done.
     #[cold]
     pub(super) fn throttled(
         self,
@@ -114,7 +114,7 @@ impl Adaptation<'_> {
         if counts > 0 {
             self.meter.count(counts);
         }
-        let contradicted = self.reports().refuse(now, permit, hint);
+        let contradicted = refused > 0 && self.reports().refuse(now, permit, hint);
         let (recorded, window) = self.respond(Response {
             now,
             sent: permit.is_timed().then(|| self.law.sent_at(permit, now)),

@@ -31,6 +31,10 @@ impl SendRate {
             }
             Outcome::Throttled => Duration::ZERO,
             Outcome::ThrottledFor(hint) => hint,
+            Outcome::PauseAfter(span) => {
+                refused = 0;
+                span
+            }
             Outcome::PartlyThrottled(part) => {
                 refused = part.of(refused);
                 Duration::ZERO

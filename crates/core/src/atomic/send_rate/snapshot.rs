@@ -220,6 +220,7 @@ impl SendRate {
 
     /// Returns `true` if sends are limited.
     #[doc(hidden)]
+    #[inline]
     #[must_use]
     pub fn is_limiting(&self) -> bool {
         let state = self.engaged().map(|engaged| engaged.state.load());

@@ -100,29 +100,48 @@ pub(super) fn on_window(
     })
 }
 
+fn evidence(event: &Event<'_>) -> Evidence {
+    let Counted { reading, sum, .. } = event.counted;
+    Evidence {
+        now: event.now,
+        sent: event.sent,
+        hinted: event.until > event.now,
+        since_cut: event.since_change,
+        delivered: Reading::from_bits(reading).delivered(event.now, sum),
+    }
+}
+
+/// Decides on an answer that did its work and asks for a pause: the rate stays, and begins later.
+pub(super) fn on_pause(
+    settings: &PacedSettings,
+    state: State,
+    paused: &Event<'_>,
+) -> Option<Decision> {
+    if state.is_engaged() && state.since() >= paused.until {
+        return None;
+    }
+    let memory = if state.is_engaged() {
+        cut_of(state).memory
+    } else {
+        first_throttle(settings, &evidence(paused)).1
+    };
+    Some(limit(paused.until, memory.with_pause()))
+}
+
 /// Decides on a throttle.
 pub(super) fn on_throttle(
     settings: &PacedSettings,
     state: State,
     throttled: &Event<'_>,
 ) -> Option<Decision> {
-    let Event {
-        now, sent, until, ..
-    } = *throttled;
-    let Counted { reading, sum, .. } = throttled.counted;
+    let Event { now, until, .. } = *throttled;
     let last = state.is_engaged().then(|| cut_of(state));
     let heard = Seen::of(throttled, throttled.throttled);
-    let reading = Reading::from_bits(reading);
+    let reading = Reading::from_bits(throttled.counted.reading);
     if let Some(last) = last.filter(|last| last.memory.is_of_cycle()) {
         return refused(settings, last, reading, &heard);
     }
-    let seen = Evidence {
-        now,
-        sent,
-        hinted: until > now,
-        since_cut: throttled.since_change,
-        delivered: reading.delivered(now, sum),
-    };
+    let seen = evidence(throttled);
     let (verdict, last_cut) = if let Some(last) = last {
         (after_throttle(settings, last, &seen), last)
     } else {

@@ -214,7 +214,7 @@ use self::curve::{STEP_BITS, is_starved, rate_at};
 use self::cut::{after_step, grown, rate_within, started_at};
 use self::cut_state::CutState;
 use self::cycle::{Cycle, MOST_CALMS, Open, Seen};
-use self::decide::{cut_of, limit, limit_anew, on_throttle, on_window, open_rate};
+use self::decide::{cut_of, limit, limit_anew, on_pause, on_throttle, on_window, open_rate};
 use self::delivered::{Reading, WINDOW, WindowEnd};
 use self::drain::{Drained, drain};
 pub use self::learned::LearnedRate;
@@ -453,6 +453,9 @@ impl Law for PacedSettings {
         let opens = event.done > 0 && Shut::of(last.memory).is_some();
         if event.throttled > 0 && !opens {
             return on_throttle(self, state, event);
+        }
+        if event.until > event.now && !opens {
+            return on_pause(self, state, event);
         }
         let window = event.past.filter(|_| state.is_engaged());
         if let Some(decision) = window.and_then(|past| on_window(self, last, event, past)) {
