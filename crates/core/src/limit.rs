@@ -179,10 +179,12 @@ impl<R: Deref<Target = SendRate>> Limit for R {
     where
         Self: 'a;
 
+    #[inline]
     fn by_ref(&self) -> &SendRate {
         self
     }
 
+    #[inline]
     fn take_now(
         &self,
         weight: u32,
