@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Lists each public item of `api/paceline.txt` with how many files of adapters, examples, guides (and READMEs),
+"""Lists each public item of `api/` with how many files of adapters, examples, guides (and READMEs),
 benches, and tests (with fuzz targets and models) name it. `ci/users.py --lonely` lists those that no adapter, example
 or guide names.
 
@@ -20,7 +20,7 @@ DERIVED = {
 KINDS = [
     ("adapters", r"^adapters/[^/]+/(src|examples)/.*\.rs$"),
     ("examples", r"^examples/.*\.rs$"),
-    ("guides", r"^(src/guide/|README|adapters/.*\.md|src/lib\.rs|examples/.*\.md)"),
+    ("guides", r"^(src/guide/|README|adapters/.*\.md|(crates/core/)?src/lib\.rs|examples/.*\.md)"),
     ("benches", r"^benches/.*\.rs$"),
     ("tests", r"^((tests|fuzz|loom-tests|shuttle-tests|stall-tests)/|adapters/[^/]+/tests/).*\.rs$"),
 ]
@@ -36,9 +36,10 @@ def plain(path):
 def items():
     """Returns the kind of each item by its path."""
     found = {}
-    for line in (ROOT / "api/paceline.txt").read_text().splitlines():
+    listed = "".join((ROOT / f"api/{name}.txt").read_text() for name in ("paceline-core", "paceline"))
+    for line in listed.splitlines():
         line = plain(re.sub(r"^(#\[[^\]]*\] )+", "", line).replace("->", ""))
-        match = re.match(r"pub (?:const |unsafe |async )*(fn|struct|enum|trait|type|mod|macro) paceline::(\w+(?:::\w+)*)", line)
+        match = re.match(r"pub (?:const |unsafe |async )*(fn|struct|enum|trait|type|mod|macro) paceline(?:_core)?::(\w+(?:::\w+)*)", line)
         # Variants and fields have no keyword: they stand with their type.
         if match and match[2].split("::")[-1] not in DERIVED:
             found.setdefault(match[2], match[1])

@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use http::{HeaderMap, StatusCode};
 use paceline::{
     AcquireError, Adaptive, ControlLaw, Execution, Failure, Fault, Idempotency, Legacy,
-    MonotonicClock, Operation, Outcome, RetryAfter, RetryQuota, RetrySafety, RetryStrategy,
+    MonotonicClock, Operation, Outcome, Part, RetryAfter, RetryQuota, RetrySafety, RetryStrategy,
     RetryStrategyExt, SendLimiter, SendPermit, SendRate, SendSet, Standard, Timestamp, TokioClock,
     WeightError,
     aws_config::{
@@ -287,6 +287,7 @@ fn every_type() -> Shown {
         Idempotency::Idempotent,
         Observed::Taken,
         Outcome::ThrottledFor(SECOND),
+        Part::new(5, 25).expect("some, and not all"),
         Recorded::Cut,
         RetryAfter::Clamped(SECOND),
         RetrySafety::Maybe,
@@ -350,7 +351,11 @@ fn every_type() -> Shown {
 
 /// The public types by the list of the public interface, with whether they are structs.
 fn listed() -> BTreeMap<&'static str, bool> {
-    let lines = include_str!("../../api/paceline.txt").lines();
+    let listed = concat!(
+        include_str!("../../api/paceline-core.txt"),
+        include_str!("../../api/paceline.txt")
+    );
+    let lines = listed.lines();
     let types = lines.filter_map(|line| {
         let item = match line.strip_prefix("#[") {
             Some(attribute) => attribute.split_once("] ")?.1,

@@ -14,7 +14,9 @@ mod permit;
 mod weights;
 
 pub use error::{Binding, SetError};
-pub use guard::{SetGuard, SetReservation};
+#[doc(hidden)]
+pub use guard::SetGuard;
+pub use guard::SetReservation;
 pub use permit::SetPermit;
 pub use weights::Weights;
 
