@@ -54,6 +54,7 @@ models 150
 powerset 60
 api 40
 surface 10
+external 60
 semver 30
 minimal 40
 msrv 70
@@ -99,6 +100,7 @@ unavailable() {
     case "$1" in
         shell) lacks="shellcheck" && apt shellcheck ;;
         api) lacks="a nightly toolchain, or cargo-public-api" && has_nightly && has_cargo public-api ;;
+        external) lacks="a nightly toolchain, or cargo-check-external-types" && has_nightly && has_cargo check-external-types ;;
         minimal | asan) lacks="a nightly toolchain" && has_nightly ;;
         powerset | pairs) lacks="cargo-hack" && has_cargo hack ;;
         deny) lacks="cargo-deny" && has_cargo deny ;;
@@ -176,6 +178,14 @@ powerset() {
 }
 
 nightly_api() { ci/api.sh; }
+
+# No type of another crate stands in a public interface, but those that ci/external-types.toml lists.
+nightly_external() {
+    local manifest
+    for manifest in crates/core/Cargo.toml Cargo.toml; do
+        cargo +nightly check-external-types --all-features --config ci/external-types.toml --manifest-path "$manifest" || return
+    done
+}
 
 # The names that embedding crates may rely on, and the loop's, each with its exact signature.
 nightly_surface() {
