@@ -123,27 +123,170 @@ fn the_next_attempt_weighs_what_was_refused() {
     assert_eq!(before - available(), 7.0);
 }
 
-/// Whatever is refused in part is retried by every strategy, and costs as a throttle does.
+/// A service that takes some items of a batch, and returns the indices of the refused ones.
+type Takes = fn(u32, usize) -> Vec<usize>;
+
+/// By call: the first items; every other one; the last; none at first; the first and the last.
+const SERVICES: [(&str, Takes); 5] = [
+    ("a prefix", |_, items| (items.min(10)..items).collect()),
+    ("every other", |_, items| (1..items).step_by(2).collect()),
+    ("the last", |_, items| {
+        (0..items.saturating_sub(9)).collect()
+    }),
+    ("none at first", |call, items| {
+        if call == 1 {
+            (0..items).collect()
+        } else {
+            Vec::new()
+        }
+    }),
+    ("both ends", |_, items| {
+        (1..items.saturating_sub(1)).step_by(3).collect()
+    }),
+];
+
+/// A batch at one of the services: what is left, and what was sent.
+struct Batch {
+    takes: Takes,
+    calls: u32,
+    left: Vec<u32>,
+    written: Vec<u32>,
+    weights: Vec<usize>,
+}
+
+impl Batch {
+    fn new(takes: Takes) -> Self {
+        let (left, written, weights) = ((0..25).collect(), Vec::new(), Vec::new());
+        Self {
+            takes,
+            calls: 0,
+            left,
+            written,
+            weights,
+        }
+    }
+
+    /// Sends what is left, in its order.
+    fn send(&mut self) -> Result<(), Failure> {
+        self.calls += 1;
+        let items = self.left.len();
+        self.weights.push(items);
+        let refused = (self.takes)(self.calls, items);
+        let sent = core::mem::take(&mut self.left);
+        for (index, item) in sent.into_iter().enumerate() {
+            let list = if refused.contains(&index) {
+                &mut self.left
+            } else {
+                &mut self.written
+            };
+            list.push(item);
+        }
+        match self.left.len() {
+            0 => Ok(()),
+            left => Err(Failure::partly_throttled(left as u32, items as u32)),
+        }
+    }
+
+    /// Each item was written once, the refused ones were sent again in their order, and each send
+    /// took as many tokens as it had items.
+    #[track_caller]
+    fn check(&self, what: &str, strategy: &dyn Fn() -> u64) {
+        assert!(self.left.is_empty() && self.calls > 1, "{what}");
+        assert!(self.weights.is_sorted_by(|a, b| a >= b), "{what}");
+        let mut written = self.written.clone();
+        written.sort_unstable();
+        assert!(written.into_iter().eq(0..25), "{what}: {:?}", self.written);
+        let sent: usize = self.weights.iter().sum();
+        assert_eq!(strategy(), sent as u64, "{what}: {:?}", self.weights);
+    }
+}
+
+/// A strategy that counts the tokens it has handed out: no time passes in which one could come back.
+fn counting(hands: &Arc<Hands>) -> (Adaptive, f64) {
+    let settings = PacedSettings::fixed(10, Duration::from_secs(1)).unwrap();
+    let settings = settings.to_builder().burst(Duration::from_secs(10));
+    let builder = Adaptive::builder().paced(settings.build().unwrap());
+    let strategy = builder
+        .clock(hands.clone())
+        .random(Arc::new(Fixed(0)))
+        .max_attempts(99)
+        .build()
+        .unwrap();
+    let full = strategy.send_rate().snapshot(hands.now()).available;
+    (strategy, full)
+}
+
+/// Each loop with each kind of service.
 #[test]
-fn each_strategy_retries_a_part() {
-    let (standard, adaptive) = (Standard::new(), Adaptive::paced());
-    let strategies: [&dyn RetryStrategy; 2] = [&standard, &adaptive];
-    for strategy in strategies {
-        let hands = Arc::new(Hands::default());
-        let mut left = 25_u32;
-        let done = strategy
-            .operation()
-            .clock(&hands)
-            .sleep_by(|span| hands.sleep(span))
-            .run(|_| {
-                let items = left;
-                left = left.saturating_sub(20);
-                match left {
-                    0 => Ok(()),
-                    _ => Err(Failure::partly_throttled(left, items)),
+fn every_loop_sends_the_refused_items_alone() {
+    type Loop = fn(&Adaptive, &Arc<Hands>, &mut Batch);
+    let loops: [(&str, Loop); 4] = [
+        ("run", |strategy, hands, batch| {
+            let operation = strategy.operation().clock(hands).weight(25);
+            let operation = operation.sleep_by(|span| hands.sleep(span));
+            operation.run(|_| batch.send()).unwrap();
+        }),
+        ("run_with", |strategy, hands, batch| {
+            let operation = strategy.operation().clock(hands).weight(25);
+            let operation = operation.sleep_by(|span| hands.sleep(span));
+            let classify = |(failure, _): &(Failure, &str)| *failure;
+            let mut send = || batch.send().map_err(|failure| (failure, "of the host"));
+            operation.run_with(classify, |_| send()).unwrap();
+        }),
+        ("reporting", |strategy, hands, batch| {
+            let operation = strategy.operation().clock(hands).weight(25).reporting();
+            let operation = operation.sleep_by(|span| hands.sleep(span));
+            let mut send = || batch.send().map(Reported::from).map_err(Reported::from);
+            operation.run(|_| send()).unwrap();
+        }),
+        ("by hand", |strategy, hands, batch| {
+            let mut attempts = strategy.operation().clock(hands).weight(25).start();
+            loop {
+                match attempts.next(hands, None) {
+                    Next::Send(_) => {}
+                    Next::Sleep(rest) | Next::InLine(rest) => {
+                        hands.sleep(rest.span());
+                        continue;
+                    }
+                    next => panic!("{next:?}"),
                 }
+                match batch.send() {
+                    Ok(()) => break attempts.succeeded(Reports::at(hands)).unwrap(),
+                    Err(failure) => drop(attempts.failed(&failure, Reports::at(hands))),
+                }
+            }
+        }),
+    ];
+    for (service, takes) in SERVICES {
+        for (name, run) in loops {
+            let hands = Arc::new(Hands::default());
+            let (strategy, full) = counting(&hands);
+            let mut batch = Batch::new(takes);
+            run(&strategy, &hands, &mut batch);
+            batch.check(&format!("{name}, {service}"), &|| {
+                let snapshot = strategy.send_rate().snapshot(hands.now());
+                (full - snapshot.available).round() as u64
             });
-        assert!(done.is_ok() && left == 0, "{strategy:?}");
+        }
+    }
+}
+
+#[cfg(feature = "tokio")]
+#[tokio::test(start_paused = true)]
+async fn every_task_sends_the_refused_items_alone() {
+    for (service, takes) in SERVICES {
+        let hands = Arc::new(Hands::default());
+        let (strategy, full) = counting(&hands);
+        let mut batch = Batch::new(takes);
+        let operation = strategy.operation().weight(25);
+        let done = operation
+            .run_async(|_| core::future::ready(batch.send()))
+            .await;
+        done.unwrap();
+        batch.check(service, &|| {
+            let snapshot = strategy.send_rate().snapshot(hands.now());
+            (full - snapshot.available).round() as u64
+        });
     }
 }
 
