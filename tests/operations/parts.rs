@@ -2,6 +2,7 @@
 #![expect(
     clippy::arithmetic_side_effects,
     clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
     clippy::float_cmp,
     reason = "a test may overflow, and fail; whole numbers of tokens are exact"
 )]
@@ -10,8 +11,8 @@ use core::time::Duration;
 
 use crate::support::{Arc, Fixed, Hands, ms};
 use paceline::{
-    Adaptive, Clock, Failure, Outcome, Part, RetryAfter, RetryStrategy, RetryStrategyExt, SendRate,
-    SendSet, Standard, Timestamp,
+    Adaptive, Clock, Failure, Outcome, Part, RetryAfter, RetryStrategyExt, SendRate, SendSet,
+    Timestamp,
     backoff::SeededRandom,
     law::PacedSettings,
     operation::{Next, Reported, Verdict},
