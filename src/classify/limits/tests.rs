@@ -1,7 +1,9 @@
+mod guide;
 mod identity;
 mod ietf;
 mod models;
 mod services;
+mod told;
 mod values;
 
 use http::{HeaderName, HeaderValue, Response};
