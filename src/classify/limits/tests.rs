@@ -3,6 +3,7 @@ mod identity;
 mod ietf;
 mod models;
 mod services;
+mod spent;
 mod told;
 mod values;
 
