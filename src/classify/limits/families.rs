@@ -127,7 +127,7 @@ const fn plan(
 }
 
 #[rustfmt::skip]
-pub(super) const FAMILIES: [Family; 24] = [
+pub(super) const FAMILIES: [Family; 27] = [
     // "Rate limits", OpenAI API; "Rate Limits", GroqDocs. Azure and GitHub Models say the time,
     // too. SambaNova and DigitalOcean say a time since 1970, whose meaning differs.
     family(names!(.."requests"), REQUESTS, "", Window::In("x-ratelimit-renewalperiod-requests", SECOND), Back::RefillsInSpans),
@@ -158,6 +158,11 @@ pub(super) const FAMILIES: [Family; 24] = [
     in_millis(family(names!("gw-ratelimit"..), REQUESTS, "", Window::Untold, Back::Windows)),
     // "Rate Limits", BigCommerce.
     in_millis(family(["x-rate-limit-requests-quota", "x-rate-limit-requests-left", "x-rate-limit-time-reset-ms"], REQUESTS, "", Window::In("x-rate-limit-time-window-ms", MILLISECOND), Back::Windows)),
+    // "Rate limiting", Fastly.
+    family(["", "fastly-ratelimit-remaining", "fastly-ratelimit-reset"], REQUESTS, "", Window::Untold, Back::Windows),
+    // "Rate limits", Trello.
+    family(["x-rate-limit-api-token-max", "x-rate-limit-api-token-remaining", ""], REQUESTS, "token", Window::In("x-rate-limit-api-token-interval-ms", MILLISECOND), Back::Windows),
+    family(["x-rate-limit-api-key-max", "x-rate-limit-api-key-remaining", ""], REQUESTS, "key", Window::In("x-rate-limit-api-key-interval-ms", MILLISECOND), Back::Windows),
     // A plan of Claude: <https://github.com/1jehuang/jcode/issues/1183>.
     plan(["anthropic-ratelimit-unified-5h-utilization", "anthropic-ratelimit-unified-5h-status", "anthropic-ratelimit-unified-5h-reset", ""], 1, "5h", Window::Nanos(5 * HOUR)),
     plan(["anthropic-ratelimit-unified-7d-utilization", "anthropic-ratelimit-unified-7d-status", "anthropic-ratelimit-unified-7d-reset", ""], 1, "7d", Window::Nanos(7 * DAY)),

@@ -26,11 +26,12 @@ pub(super) struct Family {
 /// The most official first.
 pub(super) const FAMILIES: [Family; 3] = [
     // "RateLimit Fields for HTTP", IETF drafts 03 to 06; "Rate limits on GitLab.com", GitLab Docs,
-    // with a time; "Docker Hub pull usage and limits", Docker Docs, without a reset.
+    // with a time; "Docker Hub pull usage and limits", Docker Docs, without a reset; "Rate Limiting",
+    // Yelp, with an ISO 8601 time.
     Family {
         limit: "ratelimit-limit",
         remaining: "ratelimit-remaining",
-        resets: &["ratelimit-reset"],
+        resets: &["ratelimit-reset", "ratelimit-resettime"],
         policy: "ratelimit-policy",
         window: "",
         names: &["ratelimit-name"],

@@ -99,6 +99,43 @@ fn spans_may_be_milliseconds() {
     );
 }
 
+/// "Rate limiting", Fastly; "Rate limits", Trello; "Rate Limiting", Yelp.
+#[test]
+fn a_limit_or_a_reset_may_be_missing() {
+    assert_eq!(
+        texts(&[
+            ("fastly-ratelimit-remaining", "999"),
+            ("fastly-ratelimit-reset", "1700000000"),
+            DATE,
+        ]),
+        ["999 requests left, reset at 1700000000 s of 1970, windows"]
+    );
+    let trello = [
+        ("x-rate-limit-api-token-interval-ms", "10000"),
+        ("x-rate-limit-api-token-max", "100"),
+        ("x-rate-limit-api-token-remaining", "99"),
+        ("x-rate-limit-api-key-interval-ms", "10000"),
+        ("x-rate-limit-api-key-max", "300"),
+        ("x-rate-limit-api-key-remaining", "299"),
+    ];
+    assert_eq!(
+        texts(&trello),
+        [
+            "99 of 100 requests left, window of 10s, windows",
+            "299 of 300 requests left, window of 10s, windows",
+        ]
+    );
+    assert_eq!(policies(&trello), ["token", "key"].map(LimitName::new));
+    assert_eq!(
+        texts(&[
+            ("ratelimit-remaining", "12"),
+            ("ratelimit-resettime", "2023-11-14T22:13:20+00:00"),
+            DATE,
+        ]),
+        ["12 requests left, reset at 1700000000 s of 1970"]
+    );
+}
+
 /// "Rate limiting", Linear Developers: two leaky buckets, and milliseconds since 1970.
 #[test]
 fn linear_has_requests_and_complexity() {
