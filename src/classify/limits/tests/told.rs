@@ -253,33 +253,36 @@ fn a_time_is_no_refill() {
     );
 }
 
-/// "Service tiers", Claude Docs.
+/// "Service tiers", Claude Docs: limits of their own, beside four others.
 #[test]
 fn anthropic_has_priority_tokens() {
-    let headers = [
-        ("anthropic-priority-input-tokens-limit", "10000"),
-        ("anthropic-priority-input-tokens-remaining", "9618"),
-        (
-            "anthropic-priority-input-tokens-reset",
-            "2023-11-14T22:13:20Z",
-        ),
-        ("anthropic-priority-output-tokens-limit", "10000"),
-        ("anthropic-priority-output-tokens-remaining", "6000"),
-        (
-            "anthropic-priority-output-tokens-reset",
-            "2023-11-14T22:13:20Z",
-        ),
-        DATE,
+    let kinds = [
+        "anthropic-ratelimit-requests",
+        "anthropic-ratelimit-tokens",
+        "anthropic-ratelimit-input-tokens",
+        "anthropic-ratelimit-output-tokens",
+        "anthropic-priority-input-tokens",
+        "anthropic-priority-output-tokens",
     ];
-    let text = "reset at 1700000000 s of 1970, window of 60s, refills";
+    let values = [
+        ("limit", "10000"),
+        ("remaining", "9618"),
+        ("reset", "2023-11-14T22:13:20Z"),
+    ];
+    let each = |kind| values.map(|(what, value)| (format!("{kind}-{what}"), value));
+    let told: Vec<_> = kinds.into_iter().flat_map(each).collect();
+    let told = told.iter().map(|(name, value)| (name.as_str(), *value));
+    let headers: Vec<_> = told.chain([DATE]).collect();
+    let text = "left, reset at 1700000000 s of 1970, window of 60s, refills";
     assert_eq!(
-        texts(&headers),
+        texts(&headers)[4..],
         [
-            format!("9618 of 10000 input-tokens left, {text}"),
-            format!("6000 of 10000 output-tokens left, {text}"),
+            format!("9618 of 10000 input-tokens {text}"),
+            format!("9618 of 10000 output-tokens {text}"),
         ]
     );
-    assert_eq!(policies(&headers), ["priority"; 2].map(LimitName::new));
+    let names = ["", "", "", "", "priority", "priority"];
+    assert_eq!(policies(&headers), names.map(LimitName::new));
 }
 
 /// A plan of Claude: <https://github.com/1jehuang/jcode/issues/1183>.
