@@ -21,7 +21,8 @@ use crate::law::LimitReports;
 
 /// Reads what a service declares about its limits from the headers of a response.
 ///
-/// A response from a cache (`Age` above zero) says nothing. Every family that is there is read. Where two of them declare one limit, by the same name, the first counts.
+/// A response from a cache (`Age` above zero) says nothing. Every family that is there is read.
+/// Where two of them declare one limit, by the same name, the first counts.
 ///
 /// [The guide](crate::guide::declared#formats) has the families and what each of them says.
 ///

@@ -45,7 +45,7 @@ pub const MAX_REFUSAL_BODY: usize = 65_536;
 /// | `estimated_time_to_regain_access` in `x-business-use-case-usage` | the longest, in minutes |
 /// | the limits of [`HeaderLimits`] of which nothing is left | the latest reset |
 /// | `X-RateLimit-Reset` and the like, without a header of what is left | as it says |
-/// | `try again in 10 minutes` and the like in the body's text | as it says |
+/// | `try again in 10 minutes`, `available in 12 seconds` and the like in the body's text | as it says |
 ///
 /// Some refusals below 500 no wait can mend. These are not retryable and throttle nothing:
 ///
@@ -57,6 +57,9 @@ pub const MAX_REFUSAL_BODY: usize = 65_536;
 /// | the same, and there is no hint | a text whose windows are all longer than an hour, `usage limit` |
 ///
 /// A 413 is final too, whatever its code, unless it has a hint in its headers.
+///
+/// [`read`](Self::read) also says of whom a refusal speaks: this request, a resource, the caller, or
+/// all ([`RefusalScope`]). A text such as `high traffic` speaks of all.
 ///
 /// Of hints the first that is valid counts. A `Retry-After` that is a thousand times the reset of a
 /// limit that is used up is in milliseconds. `x-should-retry` and `Stripe-Should-Retry` have the
