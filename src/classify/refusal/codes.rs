@@ -120,7 +120,7 @@ fn by_words(code: &str, status: u16) -> Option<Refusal> {
     if status < 400 && !SUCCESSES.contains(&words.as_str()) {
         return None;
     }
-    if words.contains("billing") {
+    if status < 500 && words.contains("billing") {
         return Some(SPENT);
     }
     let mut rates = ["ratelimit", "toomanyrequests", "throttl"].into_iter();
@@ -189,6 +189,7 @@ mod tests {
             ("https://example.com/rate-limit", 400),
             ("rate_limit_event", 200),
             ("billing_updated", 200),
+            ("billing_unavailable", 503),
             ("limit_exceeded", 400),
         ] {
             assert_eq!(by_words(code, status), None, "{code}");
