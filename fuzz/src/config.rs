@@ -8,8 +8,7 @@ use core::num::NonZeroU32;
 use std::{ffi::OsString, io, path::Path};
 
 use paceline::aws_config::{
-    ConfigError, ConfigFault, Environment, ProfileFile, ProfileFileKind, RetryConfig,
-    RetryMode,
+    ConfigError, ConfigFault, Environment, ProfileFile, ProfileFileKind, RetryConfig, RetryMode,
     SettingFault::{self, Continued, NotANumber, TooLarge, UnknownMode, Zero},
     SettingOrigin,
 };

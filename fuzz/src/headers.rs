@@ -99,6 +99,7 @@ pub fn headers(data: &[u8]) {
         (_, None) => check_any(&value, input.now),
     }
     check_limit(&input.value, &value, number);
+    check_families(&value);
     let later = input.now.saturating_add(input.later);
     assert!(wait(&value, later) <= wait(&value, input.now));
 }
@@ -151,6 +152,38 @@ fn check_limit(from: &Value, value: &[u8], number: Option<u128>) {
         }
         (_, Some(number)) => assert_eq!(reset, reset_of(number)),
         _ => {}
+    }
+}
+
+/// Headers that say a limit alone, or beside a list of limits.
+const ALONE: [&str; 6] = [
+    "anthropic-ratelimit-unified-5h-utilization",
+    "x-amzn-ratelimit-limit",
+    "x-codex-primary-used-percent",
+    "x-ratelimit-remaining-requests-day",
+    "x-ratelimit-usage",
+    "x-shopify-shop-api-call-limit",
+];
+
+/// Each of these is read, or counted as wrong. What is left is never more than the limit.
+fn check_families(value: &[u8]) {
+    let Ok(header) = HeaderValue::from_bytes(value) else {
+        return;
+    };
+    for name in ALONE {
+        let limit = HeaderValue::from_static("200,2000");
+        let both = [("x-ratelimit-limit", limit), (name, header.clone())];
+        let headers: HeaderMap = both.into_iter().map(named).collect();
+        let parts = HttpResponseParts::new(StatusCode::OK, &headers);
+        let reports = HeaderLimits::new().read(&parts);
+        assert!(!reports.is_empty() || reports.ignored() > 0, "{name}");
+        for report in reports.iter() {
+            let limit = report.declared_limit();
+            assert!(
+                limit.is_none_or(|limit| report.remaining() <= limit),
+                "{name}"
+            );
+        }
     }
 }
 

@@ -21,25 +21,10 @@ use crate::law::LimitReports;
 
 /// Reads what a service declares about its limits from the headers of a response.
 ///
-/// A response from a cache (`Age` above zero) says nothing. Of the families below every one that is
-/// there is read. Where two of them declare one limit, by the same name, the first counts.
+/// A response from a cache (`Age` above zero) says nothing. Every family that is there is read.
+/// Where two of them declare one limit, by the same name, the first counts.
 ///
-/// | headers | reset | comes back | source |
-/// |---|---|---|---|
-/// | `RateLimit`, `RateLimit-Policy`, `RateLimit-Partition` | seconds | inferred | IETF drafts 07 to 11, and the names `a`, `w` and `c` |
-/// | `RateLimit-Limit`, `-Remaining`, `-Reset`, `-Policy` | seconds | inferred | IETF drafts 03 to 06, Docker Hub |
-/// | the same, with `-Name` or `-Observed` | time since 1970 | windows | GitLab |
-/// | `X-RateLimit-Limit`, `-Remaining`, `-Reset` | seconds or time since 1970 | inferred | `OpenRouter`, many |
-/// | the same, with `-Resource` or `-Used` | seconds or time since 1970 | windows | GitHub, Reddit |
-/// | the same, with `-Bucket` or `-Reset-After` | seconds | windows | Discord |
-/// | the same, as lists, with `-Policy` | seconds | inferred | Brave |
-/// | `X-Rate-Limit-Limit`, `-Remaining`, `-Reset` | time since 1970 | windows | X |
-/// | `X-RateLimit-Limit-Minute`, `-Remaining-Minute` and so on | none, or of the least | windows | Kong |
-/// | `X-RateLimit-Limit-Requests`, `-Tokens` and so on | `6m0s`, `120ms` | refills | `OpenAI`, Azure, Groq |
-/// | `X-RateLimit-Limit-Req-Minute`, `-Tokens-Minute` and so on | none | windows of a minute | Mistral |
-/// | `anthropic-ratelimit-requests-limit`, `-tokens-` and so on | RFC 3339 | refills in a minute | Anthropic |
-/// | `X-Shopify-Shop-Api-Call-Limit` | none | refills in 20 s | Shopify |
-/// | `X-MBX-Used-Weight-1M` | none | windows of a minute | Binance, with [`mbx_weight`](Self::mbx_weight) |
+/// [The guide](crate::guide::declared#formats) has the families and what each of them says.
 ///
 /// A count may have a fraction, which is left off, and commas between thousands. A reset may also
 /// be milliseconds since 1970, a date as in the header `Date`, or ISO 8601 with a zone. A reset
@@ -99,6 +84,8 @@ impl HeaderLimits {
         families::read(&mut reader);
         plain::read(&mut reader);
         families::shopify(&mut reader);
+        families::strava(&mut reader);
+        families::selling_partner(&mut reader);
         if let Some(limit) = self.mbx_weight {
             families::binance(&mut reader, limit);
         }

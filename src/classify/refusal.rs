@@ -44,7 +44,8 @@ pub const MAX_REFUSAL_BODY: usize = 65_536;
 /// | `retryDelay` of a `google.rpc.RetryInfo`, `retry_after`, `resets_in_seconds` and the like in a JSON body | the same, in the unit of the name |
 /// | `estimated_time_to_regain_access` in `x-business-use-case-usage` | the longest, in minutes |
 /// | the limits of [`HeaderLimits`] of which nothing is left | the latest reset |
-/// | `try again in 10 minutes` and the like in the body's text | as it says |
+/// | `X-RateLimit-Reset` and the like, without a header of what is left | as it says |
+/// | `try again in 10 minutes`, `available in 12 seconds` and the like in the body's text | as it says |
 ///
 /// Some refusals below 500 no wait can mend. These are not retryable and throttle nothing:
 ///
@@ -56,6 +57,9 @@ pub const MAX_REFUSAL_BODY: usize = 65_536;
 /// | the same, and there is no hint | a text whose windows are all longer than an hour, `usage limit` |
 ///
 /// A 413 is final too, whatever its code, unless it has a hint in its headers.
+///
+/// [`read`](Self::read) also says of whom a refusal speaks: this request, a resource, the caller, or
+/// all ([`RefusalScope`]). A text such as `high traffic` speaks of all.
 ///
 /// Of hints the first that is valid counts. A `Retry-After` that is a thousand times the reset of a
 /// limit that is used up is in milliseconds. `x-should-retry` and `Stripe-Should-Retry` have the
@@ -205,7 +209,14 @@ impl RefusalClassifier {
             true if told.is_of_hours() && hint.is_none() => codes::SPENT,
             _ => refusal,
         };
-        let scope = scope_by_headers(parts).unwrap_or(refusal.scope);
+        let scope = match scope_by_headers(parts) {
+            Some(scope) => scope,
+            // A resource is a part of the service that its code tells apart.
+            None if told.is_overloaded && refusal == codes::throttled(RefusalScope::Caller) => {
+                RefusalScope::Service
+            }
+            None => refusal.scope,
+        };
         let failure = refusal.failure.with_fault(parts.fault());
         let failure = match hints::should_retry(parts.headers()) {
             Some(true) if failure.retry_safety() != RetrySafety::Yes => {

@@ -32,7 +32,8 @@ pub(super) struct Item {
     pub(super) window: Number,
 }
 
-/// Reads `100`, `1, 15000`, `100, 100;w=60` of drafts 03 to 06, and `100;w=21600`.
+/// Reads `100`, `1, 15000`, `100, 100;w=60` of drafts 03 to 06, `100;w=21600`, and WHOOP's
+/// `100;window=60`.
 pub(super) fn list(value: &[u8]) -> Option<Vec<Item>> {
     let alone = |count| Item {
         count,
@@ -55,7 +56,9 @@ pub(super) fn list(value: &[u8]) -> Option<Vec<Item>> {
         }
         is_bare = !part.contains(&b';') && part.last().is_some_and(u8::is_ascii_digit);
         for parameter in parameters {
-            if let Some(seconds) = parameter.trim_ascii().strip_prefix(b"w=") {
+            let parameter = parameter.trim_ascii();
+            let window = parameter.strip_prefix(b"w=");
+            if let Some(seconds) = window.or_else(|| parameter.strip_prefix(b"window=")) {
                 item.window = match count(seconds) {
                     None | Some(0) => Number::Wrong,
                     Some(seconds) => Number::Is(seconds),

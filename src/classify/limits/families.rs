@@ -3,92 +3,220 @@
 use core::time::Duration;
 
 use super::reader::Reader;
-use crate::law::{Dimension, LimitName, LimitReport};
+use crate::headers::time::SECOND;
+use crate::law::{Dimension, LimitName, LimitReport, Reset};
 
 /// Shopify's bucket is whole again after this time, whatever the plan.
 const SHOPIFY_WINDOW: Duration = Duration::from_secs(20);
-const MINUTE: Duration = Duration::from_secs(60);
+const MILLISECOND: u64 = SECOND / 1_000;
+const MINUTE: u64 = 60 * SECOND;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
+/// The parts in which the limit of a plan is counted: a fraction has six digits.
+const PARTS: u64 = 1_000_000;
 
-/// The names of the headers for a limit, what remains of it, and its reset.
-struct Family {
-    limit: &'static str,
-    remaining: &'static str,
-    reset: &'static str,
+/// The headers of one limit, and what they do not say.
+pub(super) struct Family {
+    pub(super) limit: &'static str,
+    pub(super) left: Left,
+    /// The first of these that is right counts.
+    resets: [&'static str; 2],
+    /// The nanoseconds of a unit of the reset.
+    unit: u64,
     counts: Dimension,
+    /// The name of the limit, if there are several of one dimension.
+    policy: &'static str,
+    window: Window,
     back: Back,
+}
+
+/// How a service says what is left of a limit.
+#[derive(Clone, Copy)]
+pub(super) enum Left {
+    /// The header of what remains.
+    Is(&'static str),
+    /// The header of the fraction that is used, how much the whole is there, and the header whose
+    /// word counts more. The limit has [`PARTS`].
+    Used(&'static str, u64, &'static str),
+}
+
+/// In what time a limit may be used once.
+enum Window {
+    Untold,
+    Nanos(u64),
+    /// This header says it, in units of so many nanoseconds.
+    In(&'static str, u64),
 }
 
 /// How a limit comes back.
 enum Back {
-    /// Little by little, in a time that this header may say.
-    Refills(&'static str),
-    /// Little by little, in a minute.
-    RefillsInAMinute,
-    /// All at once every minute if there is no reset, as the names say.
-    Minutes,
-}
-
-const fn family(
-    [limit, remaining, reset]: [&'static str; 3],
-    counts: Dimension,
-    back: Back,
-) -> Family {
-    Family {
-        limit,
-        remaining,
-        reset,
-        counts,
-        back,
-    }
+    /// Little by little.
+    Refills,
+    /// Little by little, unless the reset is a time.
+    RefillsInSpans,
+    /// All at once.
+    Windows,
+    /// All at once if there is no reset, as the names say.
+    WindowsUntold,
 }
 
 const REQUESTS: Dimension = Dimension::Requests;
 const TOKENS: Dimension = Dimension::Tokens;
 const INPUT: Dimension = Dimension::Named(LimitName::of(b"input-tokens"));
 const OUTPUT: Dimension = Dimension::Named(LimitName::of(b"output-tokens"));
+/// What a subscription allows in hours or days, in [`PARTS`].
+const PLAN: Dimension = Dimension::Named(LimitName::of(b"plan"));
+
+/// Makes the names of the headers for a limit, what remains of it, and its reset.
+macro_rules! names {
+    ($stem:literal..) => {
+        [
+            concat!($stem, "-limit"),
+            concat!($stem, "-remaining"),
+            concat!($stem, "-reset"),
+        ]
+    };
+    (..$end:literal) => {
+        [
+            concat!("x-ratelimit-limit-", $end),
+            concat!("x-ratelimit-remaining-", $end),
+            concat!("x-ratelimit-reset-", $end),
+        ]
+    };
+}
+
+const fn family(
+    [limit, remaining, reset]: [&'static str; 3],
+    counts: Dimension,
+    policy: &'static str,
+    window: Window,
+    back: Back,
+) -> Family {
+    Family {
+        limit,
+        left: Left::Is(remaining),
+        resets: [reset, ""],
+        unit: SECOND,
+        counts,
+        policy,
+        window,
+        back,
+    }
+}
+
+const fn in_millis(family: Family) -> Family {
+    Family {
+        unit: MILLISECOND,
+        ..family
+    }
+}
+
+/// A plan of which the first header says what part of `whole` is used. The others are of its state
+/// and its resets.
+const fn plan(
+    [used, state, first, second]: [&'static str; 4],
+    whole: u64,
+    policy: &'static str,
+    window: Window,
+) -> Family {
+    Family {
+        left: Left::Used(used, whole, state),
+        resets: [first, second],
+        ..family([""; 3], PLAN, policy, window, Back::Windows)
+    }
+}
 
 #[rustfmt::skip]
-const FAMILIES: [Family; 8] = [
+pub(super) const FAMILIES: [Family; 27] = [
     // "Rate limits", OpenAI API; "Rate Limits", GroqDocs. Azure and GitHub Models say the time,
-    // too.
-    family(["x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"], REQUESTS, Back::Refills("x-ratelimit-renewalperiod-requests")),
-    family(["x-ratelimit-limit-tokens", "x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"], TOKENS, Back::Refills("x-ratelimit-renewalperiod-tokens")),
+    // too. SambaNova and DigitalOcean say a time since 1970, whose meaning differs.
+    family(names!(.."requests"), REQUESTS, "", Window::In("x-ratelimit-renewalperiod-requests", SECOND), Back::RefillsInSpans),
+    family(names!(.."tokens"), TOKENS, "", Window::In("x-ratelimit-renewalperiod-tokens", SECOND), Back::RefillsInSpans),
     // "Rate limits", Claude Docs: a token bucket, whose limits are all of a minute.
-    family(["anthropic-ratelimit-requests-limit", "anthropic-ratelimit-requests-remaining", "anthropic-ratelimit-requests-reset"], REQUESTS, Back::RefillsInAMinute),
-    family(["anthropic-ratelimit-tokens-limit", "anthropic-ratelimit-tokens-remaining", "anthropic-ratelimit-tokens-reset"], TOKENS, Back::RefillsInAMinute),
-    family(["anthropic-ratelimit-input-tokens-limit", "anthropic-ratelimit-input-tokens-remaining", "anthropic-ratelimit-input-tokens-reset"], INPUT, Back::RefillsInAMinute),
-    family(["anthropic-ratelimit-output-tokens-limit", "anthropic-ratelimit-output-tokens-remaining", "anthropic-ratelimit-output-tokens-reset"], OUTPUT, Back::RefillsInAMinute),
+    family(names!("anthropic-ratelimit-requests"..), REQUESTS, "", Window::Nanos(MINUTE), Back::Refills),
+    family(names!("anthropic-ratelimit-tokens"..), TOKENS, "", Window::Nanos(MINUTE), Back::Refills),
+    family(names!("anthropic-ratelimit-input-tokens"..), INPUT, "", Window::Nanos(MINUTE), Back::Refills),
+    family(names!("anthropic-ratelimit-output-tokens"..), OUTPUT, "", Window::Nanos(MINUTE), Back::Refills),
+    // "Service tiers", Claude Docs.
+    family(names!("anthropic-priority-input-tokens"..), INPUT, "priority", Window::Nanos(MINUTE), Back::Refills),
+    family(names!("anthropic-priority-output-tokens"..), OUTPUT, "priority", Window::Nanos(MINUTE), Back::Refills),
     // "Rate limits and usage tiers", Mistral AI.
-    family(["x-ratelimit-limit-req-minute", "x-ratelimit-remaining-req-minute", "x-ratelimit-reset-req-minute"], REQUESTS, Back::Minutes),
-    family(["x-ratelimit-limit-tokens-minute", "x-ratelimit-remaining-tokens-minute", "x-ratelimit-reset-tokens-minute"], TOKENS, Back::Minutes),
+    family(names!(.."req-minute"), REQUESTS, "", Window::Nanos(MINUTE), Back::WindowsUntold),
+    family(names!(.."tokens-minute"), TOKENS, "", Window::Nanos(MINUTE), Back::WindowsUntold),
+    // "Rate Limits", Cerebras Inference; "Rate limits", SambaNova.
+    family(names!(.."requests-minute"), REQUESTS, "minute", Window::Nanos(MINUTE), Back::WindowsUntold),
+    family(names!(.."requests-hour"), REQUESTS, "hour", Window::Nanos(HOUR), Back::WindowsUntold),
+    family(names!(.."requests-day"), REQUESTS, "day", Window::Nanos(DAY), Back::WindowsUntold),
+    family(names!(.."tokens-hour"), TOKENS, "hour", Window::Nanos(HOUR), Back::WindowsUntold),
+    family(names!(.."tokens-day"), TOKENS, "day", Window::Nanos(DAY), Back::WindowsUntold),
+    // "Quota-Specific Response Headers", DigitalOcean Docs.
+    family(names!(.."tokens-per-minute"), TOKENS, "", Window::Nanos(MINUTE), Back::WindowsUntold),
+    // "Rate limiting", Linear Developers: a leaky bucket, whose limits are all of an hour.
+    family(names!("x-ratelimit-requests"..), REQUESTS, "", Window::Nanos(HOUR), Back::Refills),
+    family(names!("x-ratelimit-complexity"..), TOKENS, "", Window::Nanos(HOUR), Back::Refills),
+    // "Rate Limit", KuCoin API: pools by weights, which are not told.
+    in_millis(family(names!("gw-ratelimit"..), REQUESTS, "", Window::Untold, Back::Windows)),
+    // "Rate Limits", BigCommerce.
+    in_millis(family(["x-rate-limit-requests-quota", "x-rate-limit-requests-left", "x-rate-limit-time-reset-ms"], REQUESTS, "", Window::In("x-rate-limit-time-window-ms", MILLISECOND), Back::Windows)),
+    // "Rate limiting", Fastly.
+    family(["", "fastly-ratelimit-remaining", "fastly-ratelimit-reset"], REQUESTS, "", Window::Untold, Back::Windows),
+    // "Rate limits", Trello.
+    family(["x-rate-limit-api-token-max", "x-rate-limit-api-token-remaining", ""], REQUESTS, "token", Window::In("x-rate-limit-api-token-interval-ms", MILLISECOND), Back::Windows),
+    family(["x-rate-limit-api-key-max", "x-rate-limit-api-key-remaining", ""], REQUESTS, "key", Window::In("x-rate-limit-api-key-interval-ms", MILLISECOND), Back::Windows),
+    // A plan of Claude: <https://github.com/1jehuang/jcode/issues/1183>.
+    plan(["anthropic-ratelimit-unified-5h-utilization", "anthropic-ratelimit-unified-5h-status", "anthropic-ratelimit-unified-5h-reset", ""], 1, "5h", Window::Nanos(5 * HOUR)),
+    plan(["anthropic-ratelimit-unified-7d-utilization", "anthropic-ratelimit-unified-7d-status", "anthropic-ratelimit-unified-7d-reset", ""], 1, "7d", Window::Nanos(7 * DAY)),
+    // A plan of Codex: <https://github.com/router-for-me/CLIProxyAPI/issues/1666>.
+    plan(["x-codex-primary-used-percent", "", "x-codex-primary-reset-after-seconds", "x-codex-primary-reset-at"], 100, "primary", Window::In("x-codex-primary-window-minutes", MINUTE)),
+    plan(["x-codex-secondary-used-percent", "", "x-codex-secondary-reset-after-seconds", "x-codex-secondary-reset-at"], 100, "secondary", Window::In("x-codex-secondary-window-minutes", MINUTE)),
 ];
 
 pub(super) fn read(reader: &mut Reader<'_>) {
     for family in &FAMILIES {
-        let Some(remaining) = reader.count(family.remaining) else {
-            continue;
+        if let Some(report) = family.report(reader) {
+            reader.push(report);
+        }
+    }
+}
+
+impl Family {
+    fn report(&self, reader: &mut Reader<'_>) -> Option<LimitReport> {
+        let report = match self.left {
+            Left::Is(header) => LimitReport::new(reader.count(header)?),
+            Left::Used(header, whole, state) => {
+                // The whole is a second, and a part of it a microsecond.
+                let unit = SECOND.checked_div(whole)?;
+                let used = reader.amount(header, unit)?.div_ceil(SECOND / PARTS);
+                let left = match reader.single(state) {
+                    Some(b"rejected") => 0,
+                    Some(_) => PARTS.saturating_sub(used).max(1),
+                    None => PARTS.saturating_sub(used),
+                };
+                LimitReport::new(left).limit(PARTS)
+            }
         };
-        let mut report = LimitReport::new(remaining).dimension(family.counts);
-        if let Some(limit) = reader.count(family.limit) {
+        let mut report = report.dimension(self.counts);
+        report = report.policy(LimitName::of(self.policy.as_bytes()));
+        if let Some(limit) = reader.count(self.limit) {
             report = report.limit(limit);
         }
-        let reset = reader.reset(&[family.reset]);
+        let reset = reader.reset(&self.resets, self.unit);
         if let Some(reset) = reset {
             report = report.reset(reset);
         }
-        report = match family.back {
-            Back::Refills(renewal) => {
-                let report = report.refills(true);
-                match reader.count(renewal) {
-                    Some(seconds) if seconds > 0 => report.window(Duration::from_secs(seconds)),
-                    _ => report,
-                }
-            }
-            Back::RefillsInAMinute => report.window(MINUTE).refills(true),
-            Back::Minutes if reset.is_none() => report.window(MINUTE).refills(false),
-            Back::Minutes => report.window(MINUTE),
+        let window = match self.window {
+            Window::Untold => None,
+            Window::Nanos(nanos) => Some(nanos),
+            Window::In(header, unit) => reader.amount(header, unit).filter(|nanos| *nanos > 0),
         };
-        reader.push(report);
+        if let Some(nanos) = window {
+            report = report.window(Duration::from_nanos(nanos));
+        }
+        Some(match (&self.back, reset) {
+            (Back::Windows, _) | (Back::WindowsUntold, None) => report.refills(false),
+            (Back::WindowsUntold, _) | (Back::RefillsInSpans, Some(Reset::At(_))) => report,
+            (Back::Refills | Back::RefillsInSpans, _) => report.refills(true),
+        })
     }
 }
 
@@ -110,6 +238,58 @@ pub(super) fn binance(reader: &mut Reader<'_>, limit: u64) {
     if let Some(used) = reader.count("x-mbx-used-weight-1m") {
         let left = LimitReport::new(limit.saturating_sub(used)).limit(limit);
         let left = left.dimension(Dimension::Tokens);
-        reader.push(left.window(MINUTE).refills(false));
+        let minute = Duration::from_nanos(MINUTE);
+        reader.push(left.window(minute).refills(false));
+    }
+}
+
+/// Names of two limits, and their windows in nanoseconds.
+type Windows = [(&'static str, u64); 2];
+/// The headers of Strava for all requests and for those that read, and their limits.
+const STRAVA: [([&str; 2], Windows); 2] = [
+    (
+        ["x-ratelimit-limit", "x-ratelimit-usage"],
+        [("15m", HOUR / 4), ("day", DAY)],
+    ),
+    (
+        ["x-readratelimit-limit", "x-readratelimit-usage"],
+        [("read-15m", HOUR / 4), ("read-day", DAY)],
+    ),
+];
+
+/// "Rate Limits", Strava Developers: lists of what is allowed and used in a quarter of an hour and
+/// in a day, which begin at whole multiples of them.
+pub(super) fn strava(reader: &mut Reader<'_>) {
+    // `3,250` are two counts.
+    let pair = |value: &[u8]| {
+        let mut parts = value.split(|byte| *byte == b',').map(super::counts::count);
+        let pair = [parts.next()??, parts.next()??];
+        parts.next().is_none().then_some(pair)
+    };
+    for ([limit, used], names) in STRAVA {
+        let Some(used) = reader.read(used, pair) else {
+            continue;
+        };
+        let limits = reader.read(limit, pair).into_iter().flatten();
+        for ((limit, used), (name, window)) in limits.zip(used).zip(names) {
+            let left = LimitReport::new(limit.saturating_sub(used)).limit(limit);
+            let left = left.policy(LimitName::of(name.as_bytes()));
+            reader.push(left.window(Duration::from_nanos(window)).refills(false));
+        }
+    }
+}
+
+/// "Usage Plans and Rate Limits", Selling Partner API: so many requests in a second. What is left is
+/// not told. One of two that are back in twice the time is what paces so.
+pub(super) fn selling_partner(reader: &mut Reader<'_>) {
+    let Some(rate) = reader.amount("x-amzn-ratelimit-limit", SECOND) else {
+        return;
+    };
+    match (2 * SECOND * SECOND).checked_div(rate) {
+        Some(nanos @ 1..) => {
+            let pair = LimitReport::new(1).limit(2).refills(true);
+            reader.push(pair.window(Duration::from_nanos(nanos)));
+        }
+        _ => reader.ignore(),
     }
 }

@@ -5,15 +5,18 @@ use core::time::Duration;
 use super::counts::{Item, list};
 use super::field::Number;
 use super::reader::Reader;
+use crate::headers::time::SECOND;
 use crate::law::{LimitName, LimitReport, Reset};
 
 /// The names of the headers of a family.
-struct Family {
-    limit: &'static str,
+pub(super) struct Family {
+    pub(super) limit: &'static str,
     remaining: &'static str,
     resets: &'static [&'static str],
     /// Lists the policies: `1;w=1, 15000;w=2592000`.
     policy: &'static str,
+    /// Says the seconds of the window.
+    window: &'static str,
     /// Names the limit.
     names: &'static [&'static str],
     /// Only services whose limits come back all at once send one of these.
@@ -21,39 +24,49 @@ struct Family {
 }
 
 /// The most official first.
-const FAMILIES: [Family; 3] = [
+pub(super) const FAMILIES: [Family; 3] = [
     // "RateLimit Fields for HTTP", IETF drafts 03 to 06; "Rate limits on GitLab.com", GitLab Docs,
-    // with a time; "Docker Hub pull usage and limits", Docker Docs, without a reset.
+    // with a time; "Docker Hub pull usage and limits", Docker Docs, without a reset; "Rate Limiting",
+    // Yelp, with an ISO 8601 time.
     Family {
         limit: "ratelimit-limit",
         remaining: "ratelimit-remaining",
-        resets: &["ratelimit-reset"],
+        resets: &["ratelimit-reset", "ratelimit-resettime"],
         policy: "ratelimit-policy",
+        window: "",
         names: &["ratelimit-name"],
         windows: &["ratelimit-name", "ratelimit-observed"],
     },
     // "Rate limits for the REST API", GitHub Docs; "Rate Limits", Discord Developer Docs, whose
-    // span is exact to milliseconds, and whose time is not; "API Rules", Reddit.
+    // span is exact to milliseconds, and whose time is not; "API Rules", Reddit; "Rate Limits",
+    // Datadog.
     Family {
         limit: "x-ratelimit-limit",
         remaining: "x-ratelimit-remaining",
         resets: &["x-ratelimit-reset-after", "x-ratelimit-reset"],
         policy: "x-ratelimit-policy",
-        names: &["x-ratelimit-bucket", "x-ratelimit-resource"],
+        window: "x-ratelimit-period",
+        names: &[
+            "x-ratelimit-bucket",
+            "x-ratelimit-resource",
+            "x-ratelimit-name",
+        ],
         windows: &[
             "x-ratelimit-bucket",
+            "x-ratelimit-period",
             "x-ratelimit-reset-after",
             "x-ratelimit-resource",
             "x-ratelimit-used",
         ],
     },
-    // "Rate limits", X Developer Platform.
+    // "Rate limits", X Developer Platform; "Rate Limits", RingCentral Developers.
     Family {
         limit: "x-rate-limit-limit",
         remaining: "x-rate-limit-remaining",
         resets: &["x-rate-limit-reset"],
         policy: "",
-        names: &[],
+        window: "x-rate-limit-window",
+        names: &["x-rate-limit-group"],
         windows: &[],
     },
 ];
@@ -108,7 +121,10 @@ fn one(
             report = report.window(Duration::from_secs(seconds));
         }
     }
-    let reset = reader.reset(family.resets);
+    if let Some(nanos @ 1..) = reader.amount(family.window, SECOND) {
+        report = report.window(Duration::from_nanos(nanos));
+    }
+    let reset = reader.reset(family.resets, SECOND);
     if let Some(reset) = reset {
         report = report.reset(reset);
     }
@@ -125,7 +141,26 @@ fn one(
     if is_x || family.windows.iter().any(|name| reader.has(name)) {
         report = report.refills(false);
     }
+    if let Some(window) = limit.and_then(|limit| filled(reader, limit)) {
+        report = report.window(window).refills(true);
+    }
     reader.push(report);
+}
+
+/// "Adjusting your code for rate limiting", Atlassian Data Center: so many come back in each
+/// interval. Returns the time in which all of them do.
+fn filled(reader: &mut Reader<'_>, limit: u64) -> Option<Duration> {
+    let fill = reader.count("x-ratelimit-fillrate")?;
+    let interval = reader.amount("x-ratelimit-interval-seconds", SECOND)?;
+    let nanos = u128::from(limit).saturating_mul(interval.into());
+    let window = nanos
+        .checked_div(fill.into())
+        .and_then(|nanos| u64::try_from(nanos).ok());
+    let window = window.filter(|nanos| *nanos > 0);
+    if window.is_none() {
+        reader.ignore();
+    }
+    window.map(Duration::from_nanos)
 }
 
 /// "Rate limiting", Brave Search API: the members of all lists belong together.
@@ -183,7 +218,7 @@ macro_rules! window {
 }
 
 /// A window by its name, its headers, and its seconds. Months and years are not all as long.
-const WINDOWS: [(&str, [&str; 2], Option<u64>); 6] = [
+pub(super) const WINDOWS: [(&str, [&str; 2], Option<u64>); 6] = [
     window!("second", Some(1)),
     window!("minute", Some(60)),
     window!("hour", Some(3_600)),
@@ -222,7 +257,7 @@ fn windows(reader: &mut Reader<'_>) -> bool {
     // Of two that are the same the longer one is repeated.
     let place = left.iter().rposition(is_least);
     let report = place.and_then(|place| left.get_mut(place));
-    if let (Some(report), Some(reset)) = (report, reader.reset(&["ratelimit-reset"])) {
+    if let (Some(report), Some(reset)) = (report, reader.reset(&["ratelimit-reset"], SECOND)) {
         *report = report.reset(reset);
     }
     for report in left {

@@ -4,12 +4,15 @@ use http::{HeaderMap, HeaderValue, header};
 
 use super::counts;
 use super::field::Number;
-use crate::headers::time::{SECOND, When, when};
+use crate::headers::{
+    decimal,
+    time::{SECOND, When, when},
+};
 use crate::law::{LimitReport, LimitReports, Reset};
 
-/// Reads when a limit is whole again.
-pub(super) fn reset(value: &[u8]) -> Option<Reset> {
-    Some(match when(value, SECOND)? {
+/// Reads when a limit is whole again, in units of so many nanoseconds.
+pub(super) fn reset(value: &[u8], unit: u64) -> Option<Reset> {
+    Some(match when(value, unit)? {
         When::In(span) => Reset::In(span),
         When::At(time) => Reset::At(time),
     })
@@ -75,7 +78,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns what `read` makes of the value of a header, and counts the value if it is nothing.
-    pub(super) fn read<T>(&mut self, name: &str, read: fn(&[u8]) -> Option<T>) -> Option<T> {
+    pub(super) fn read<T>(&mut self, name: &str, read: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
         let value = self.single(name)?;
         let known = read(value);
         if known.is_none() {
@@ -88,18 +91,24 @@ impl<'a> Reader<'a> {
         self.read(name, counts::count)
     }
 
+    /// Returns an amount that may have a fraction, in units of so many nanoseconds.
+    pub(super) fn amount(&mut self, name: &str, unit: u64) -> Option<u64> {
+        let nanos = |value: &[u8]| u64::try_from(decimal(value, unit)?.as_nanos()).ok();
+        self.read(name, nanos)
+    }
+
     /// Returns the reset in the first of these headers that has a right one.
-    pub(super) fn reset(&mut self, names: &[&str]) -> Option<Reset> {
+    pub(super) fn reset(&mut self, names: &[&str], unit: u64) -> Option<Reset> {
         let mut names = names.iter();
         names.find_map(|name| {
-            let reset = self.read(name, reset)?;
+            let reset = self.read(name, |value| reset(value, unit))?;
             self.dated(reset)
         })
     }
 
     /// Returns the reset that a value says, and counts the value if it is wrong.
     pub(super) fn reset_of(&mut self, value: &[u8]) -> Option<Reset> {
-        let known = reset(value);
+        let known = reset(value, SECOND);
         if known.is_none() {
             self.ignore();
         }

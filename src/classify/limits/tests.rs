@@ -1,7 +1,10 @@
+mod guide;
 mod identity;
 mod ietf;
 mod models;
 mod services;
+mod spent;
+mod told;
 mod values;
 
 use http::{HeaderName, HeaderValue, Response};

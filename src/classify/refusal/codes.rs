@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Names of members whose values are error codes.
-const NAMES: [&[u8]; 10] = [
+const NAMES: [&[u8]; 11] = [
     b"code",
     b"type",
     b"status",
@@ -17,6 +17,7 @@ const NAMES: [&[u8]; 10] = [
     b"error",
     b"errorCode",
     b"error_code",
+    b"error_name",
     b"errorNum",
     b"error_subcode",
     b"__type",
@@ -55,37 +56,21 @@ pub(super) fn refusal(code: &str, status: u16) -> Option<Refusal> {
         | "project_spend_limit_exceeded"
         | "organization_usage_limit_exceeded"
         | "enforced_spend_limit_reached"
-        | "billing_hard_limit_reached"
-        | "billing_not_active"
         | "access_terminated"
         | "account_deactivated"
         | "accountLimitExceeded"
         | "dailyLimitExceeded"
         | "dailyLimitExceededUnreg"
-        | "billingNotEnabled"
         | "accessNotConfigured"
         | "quotaExceeded"
         | "monthly_quota_exceeded"
         | "usage_limit_exceeded"
         | "exceeded_current_quota_error"
-        | "max_usage_count"
-        | "REQUEST_LIMIT_EXCEEDED" => finally(Caller),
+        | "max_usage_count" => finally(Caller),
+        // Salesforce means a day, and Databricks a minute.
+        "REQUEST_LIMIT_EXCEEDED" if status != 429 => finally(Caller),
         // Too many requests or tokens of a caller's.
-        "rate_limit_exceeded"
-        | "rate_limit_error"
-        | "rate_limited"
-        | "ratelimited"
-        | "rate_limit"
-        | "rateLimited"
-        | "rateLimitExceeded"
-        | "userRateLimitExceeded"
-        | "RATE_LIMIT_EXCEEDED"
-        | "RATE_LIMITED"
-        | "RATELIMITED"
-        | "RESOURCE_EXHAUSTED"
-        | "THROTTLED"
-        | "TooManyRequests"
-        | "too_many_requests"
+        "RESOURCE_EXHAUSTED"
         | "activityLimitReached"
         | "concurrency_limit_exceeded"
         | "too_many_concurrent_requests" => throttled(Caller),
@@ -115,17 +100,44 @@ pub(super) fn refusal(code: &str, status: u16) -> Option<Refusal> {
         }
         "InternalError" if status < 400 => Refusal::new(Failure::transient(), Service),
         "context_length_exceeded" | "model_not_found" => finally(Request),
-        _ => {
-            let failure = Failure::from_error_code(code)?;
-            let scope = if failure.is_throttle() {
-                Caller
-            } else {
-                Request
-            };
-            Refusal::new(failure, scope)
-        }
+        _ => match Failure::from_error_code(code) {
+            Some(failure) if failure.is_throttle() => Refusal::new(failure, Caller),
+            Some(failure) => Refusal::new(failure, Request),
+            None => by_words(code, status)?,
+        },
     })
 }
+
+/// Returns what the words in a code say, however they are spelled: `jobRateLimitExceeded`,
+/// `TOO_MANY_REQUESTS_PER_SECOND`. A success may have such words for another reason.
+fn by_words(code: &str, status: u16) -> Option<Refusal> {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    if !code.bytes().all(is_part) {
+        return None;
+    }
+    let mut words = code.to_ascii_lowercase();
+    words.retain(|letter| letter.is_ascii_alphanumeric());
+    if status < 400 && !SUCCESSES.contains(&words.as_str()) {
+        return None;
+    }
+    if status < 500 && words.contains("billing") {
+        return Some(SPENT);
+    }
+    let mut rates = ["ratelimit", "toomanyrequests", "throttl"].into_iter();
+    let is_rate = rates.any(|rate| words.contains(rate));
+    is_rate.then(|| throttled(RefusalScope::Caller))
+}
+
+/// Words of codes that refuse in a response of success, too.
+const SUCCESSES: [&str; 7] = [
+    "ratelimit",
+    "ratelimited",
+    "ratelimiterror",
+    "ratelimitexceeded",
+    "userratelimitexceeded",
+    "toomanyrequests",
+    "throttled",
+];
 
 /// What the caller's money, plan, month or day is used up for.
 pub(super) const SPENT: Refusal = finally(RefusalScope::Caller);
@@ -149,4 +161,38 @@ pub(super) const fn throttled(scope: RefusalScope) -> Refusal {
 
 const fn finally(scope: RefusalScope) -> Refusal {
     Refusal::new(Failure::not_retryable(), scope)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_in_a_code_refuse() {
+        let is_rate = |code, status| {
+            let refusal = by_words(code, status);
+            refusal.is_some_and(|refusal| refusal.failure().is_throttle())
+        };
+        for code in [
+            "jobRateLimitExceeded",
+            "TOO_MANY_REQUESTS",
+            "throttle_violation",
+        ] {
+            assert!(is_rate(code, 400), "{code}");
+        }
+        assert!(is_rate("ratelimited", 200));
+        let spent = by_words("PUBLIC_API_BILLING_LIMIT_EXCEEDED", 429);
+        assert_eq!(spent, Some(SPENT));
+        // A text, an address, an event of a success, and another code.
+        for (code, status) in [
+            ("the rate limit of a key cannot be changed", 400),
+            ("https://example.com/rate-limit", 400),
+            ("rate_limit_event", 200),
+            ("billing_updated", 200),
+            ("billing_unavailable", 503),
+            ("limit_exceeded", 400),
+        ] {
+            assert_eq!(by_words(code, status), None, "{code}");
+        }
+    }
 }

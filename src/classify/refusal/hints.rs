@@ -71,7 +71,7 @@ pub(super) fn should_retry(headers: &HeaderMap) -> Option<bool> {
 /// Returns the service's hint on when to come back: in its headers, else in its body, of which `told`
 /// is the text, else by the limits of which nothing is left.
 pub(super) fn hint(parts: &HttpResponseParts<'_>, told: &Told) -> Option<RetryAfter> {
-    let reset = last_reset(parts);
+    let reset = last_reset(parts).or_else(|| bare_reset(parts));
     if let Some(hint) = in_headers(parts) {
         return Some(in_millis(hint, reset).unwrap_or(hint));
     }
@@ -121,6 +121,17 @@ fn last_reset(parts: &HttpResponseParts<'_>) -> Option<Duration> {
         _ => None,
     });
     reset.max()
+}
+
+/// Returns the time until a reset beside which no header says what is left, as Mapbox has one.
+fn bare_reset(parts: &HttpResponseParts<'_>) -> Option<Duration> {
+    let headers = parts.headers();
+    let is_bare = |name: &&str| !headers.contains_key(format!("{name}remaining"));
+    let mut bare = ["x-ratelimit-", "x-rate-limit-", "ratelimit-"]
+        .into_iter()
+        .filter(is_bare);
+    let reset = bare.find_map(|name| headers.get(format!("{name}reset")))?;
+    Some(when(reset.as_bytes(), SECOND)?.from(parts.now()))
 }
 
 fn in_body(body: &[u8], now: Duration) -> Option<Duration> {

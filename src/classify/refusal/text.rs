@@ -15,6 +15,7 @@ const LONGEST_SPAN: usize = 32;
 
 /// What a text says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "a text says any of them")]
 pub(super) struct Told {
     /// The request asks for more than the limit has: `Limit 30000, Requested 36278`.
     pub(super) is_too_large: bool,
@@ -22,6 +23,8 @@ pub(super) struct Told {
     pub(super) is_nothing: bool,
     /// There were too many requests.
     pub(super) is_too_fast: bool,
+    /// There are too many requests of all: `high traffic`, `systems are busy`.
+    pub(super) is_overloaded: bool,
     /// The shortest window that is named: `per day`, `5 hours`, `daily`.
     pub(super) window: Option<Duration>,
     /// When to come back: `try again in 10 minutes`, `banned until 1620286253180`.
@@ -127,6 +130,8 @@ struct Reading<'a> {
     priced: bool,
     /// A window that has a word of its own, and how many words may stand before its limit.
     period: Option<(Duration, u8)>,
+    /// The unit that the last word is, if no number stands before that word.
+    unit: Option<u64>,
     label: Label,
     limit: Option<u64>,
     requested: Option<u64>,
@@ -148,11 +153,17 @@ impl<'a> Reading<'a> {
             | (b"too", b"much", b"request")
             | (_, b"rate", b"limited") => self.told.is_too_fast = true,
             (_, b"rate", b"limit") => self.rate[0] |= gap == b" ",
+            (.., b"overloaded" | b"busy")
+            | (_, b"high", b"traffic" | b"demand" | b"load")
+            | (_, b"rejected", b"execution")
+            | (_, b"circuit", b"breaking") => self.told.is_overloaded = true,
             (b"larger", b"than", b"max" | b"maximum") => self.told.is_too_large = true,
             // Of a plan, whatever its window.
             (_, b"usage", b"limit") if gap.len() == 1 => self.window(Duration::MAX),
             (.., b"exceeded" | b"exceeds" | b"reached") => self.rate[1] = true,
-            (.., b"again" | b"retry" | b"wait") => self.retries = true,
+            (.., b"again" | b"retry" | b"wait" | b"available" | b"reset" | b"resets") => {
+                self.retries = true;
+            }
             _ => {}
         }
         let is_left = matches!(second, b"remaining" | b"left" | b"available");
@@ -167,7 +178,8 @@ impl<'a> Reading<'a> {
             (b"is" | b"of" | b"was" | b"value" | b"token" | b"tokens" | b"units", label) => label,
             _ => Label::Other,
         };
-        let is_rate = gap == b"/" || matches!(second, b"per" | b"a" | b"an" | b"each" | b"every");
+        let each = matches!(second, b"per" | b"a" | b"an" | b"each" | b"every");
+        let is_rate = gap.trim_ascii() == b"/" || each || matches!(second, b"this" | b"current");
         match (unit(word), count) {
             (Some(_), _) if mem::take(&mut self.priced) => {}
             (Some(unit), _) if is_rate => self.window(Duration::from_nanos(unit)),
@@ -178,25 +190,23 @@ impl<'a> Reading<'a> {
             }
             _ => {}
         }
-        self.period(second, word);
+        self.period(second, word, count.is_none());
         self.waits = self.retries && matches!(word, b"in" | b"after" | b"for" | b"wait");
     }
 
     /// Takes note of "daily" and the like beside a limit: a plan may be monthly too.
-    fn period(&mut self, before: &[u8], word: &[u8]) {
-        let is_limit = |word: &[u8]| {
-            matches!(
-                word,
-                b"limit" | b"limits" | b"quota" | b"quotas" | b"window"
-            )
-        };
+    fn period(&mut self, before: &[u8], word: &[u8], is_bare: bool) {
+        let unit = mem::replace(&mut self.unit, unit(word).filter(|_| is_bare));
+        if let Some(nanos) = unit.filter(|nanos| is_limit(word) && *nanos > SECOND) {
+            self.window(Duration::from_nanos(nanos));
+        }
         if let Some(nanos) = period(word) {
             self.period = Some((Duration::from_nanos(nanos), 4));
         }
         let Some((period, words)) = self.period else {
             return;
         };
-        if is_limit(word) || is_limit(before) {
+        if is_limit(word) || is_limit(before) || word == b"exceeded" {
             self.window(period);
         }
         let left = words.saturating_sub(1);
@@ -265,6 +275,13 @@ fn value(digits: &[u8]) -> Option<u64> {
         .filter(|byte| *byte != b',')
         .collect();
     u64::try_from(decimal(&digits, 1)?.as_nanos()).ok()
+}
+
+fn is_limit(word: &[u8]) -> bool {
+    matches!(
+        word,
+        b"limit" | b"limits" | b"quota" | b"quotas" | b"window" | b"cap" | b"caps"
+    )
 }
 
 /// Returns the nanoseconds of a unit of time.
@@ -378,6 +395,13 @@ mod tests {
             ("the quota (monthly)", Some(30 * 86_400)),
             ("your daily free request quota", Some(86_400)),
             ("the 5-hour limit", Some(18_000)),
+            ("throttle APPLICATION DAY limit", Some(86_400)),
+            ("the second limit", None),
+            ("1000 API calls / month", Some(30 * 86_400)),
+            ("your limit for the current month", Some(30 * 86_400)),
+            ("daily request count exceeded", Some(86_400)),
+            ("Monthly product cap", Some(30 * 86_400)),
+            ("exceeded today", None),
             ("100 requests in 24 hours", Some(86_400)),
             ("rate limit exceeded: your 14-day trial", None),
             ("upgrade your monthly plan", None),
@@ -410,6 +434,9 @@ mod tests {
             ("Try again in 7m12s", span(432_000)),
             ("Please retry after 1 second.", span(1_000)),
             ("wait 30 seconds", span(30_000)),
+            ("Expected available in 12 seconds.", span(12_000)),
+            ("reset in 51 seconds", span(51_000)),
+            ("Rate limits reset every minute.", None),
             ("60 requests in 60 seconds: try again later", None),
             ("Please wait a few minutes before you try again", None),
             (
@@ -422,6 +449,22 @@ mod tests {
         }
         let both = read(b"Your daily limit. Try again in 5 minutes.");
         assert_eq!((both.again, both.is_of_hours()), (span(300_000), true));
+    }
+
+    #[test]
+    fn words_say_that_all_are_refused() {
+        for text in [
+            "We are experiencing high traffic",
+            "Systems are busy",
+            "The engine is overloaded",
+            "es_rejected_execution_exception",
+            "circuit_breaking_exception",
+        ] {
+            assert!(read(text.as_bytes()).is_overloaded, "{text}");
+        }
+        for text in ["compute units per second capacity", "a high rate"] {
+            assert!(!read(text.as_bytes()).is_overloaded, "{text}");
+        }
     }
 
     #[test]

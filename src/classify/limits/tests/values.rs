@@ -2,10 +2,11 @@
 
 use super::super::field::Number;
 use super::*;
-use crate::classify::limits::{counts, reader::reset};
+use crate::classify::limits::{counts, reader};
 use crate::law::Reset;
 
 const SECOND: Duration = Duration::from_secs(1);
+const NANOS: u64 = 1_000_000_000;
 
 #[test]
 fn counts_have_fractions_and_thousands() {
@@ -217,7 +218,7 @@ fn resets_are_read_in_every_form() {
         ("Sun, 06 Nov 1994 08:49:37 GMT", at(784_111_777)),
         ("Sunday, 06-Nov-94 08:49:37 GMT", at(784_111_777)),
     ] {
-        assert_eq!(reset(text.as_bytes()), Some(want), "{text}");
+        assert_eq!(reader::reset(text.as_bytes(), NANOS), Some(want), "{text}");
     }
 }
 
@@ -257,6 +258,6 @@ fn what_is_no_reset_is_none() {
         ".5",
         "1.",
     ] {
-        assert_eq!(reset(wrong.as_bytes()), None, "{wrong}");
+        assert_eq!(reader::reset(wrong.as_bytes(), NANOS), None, "{wrong}");
     }
 }

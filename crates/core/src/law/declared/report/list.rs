@@ -35,7 +35,7 @@ impl fmt::Debug for LimitReports {
 
 impl LimitReports {
     /// The most limits of one response that count.
-    pub const MOST: usize = 4;
+    pub const MOST: usize = 6;
 
     /// Creates an empty list.
     pub const fn new() -> Self {

@@ -1,0 +1,173 @@
+//! Closed loops in virtual time: a service that counts, its headers, and a declared limiter.
+#![allow(
+    clippy::arithmetic_side_effects,
+    reason = "numbers of tests: one that overflows fails"
+)]
+
+use std::time::UNIX_EPOCH;
+
+use super::*;
+use crate::law::{DeclaredSettings, Dimension, Spend};
+use crate::{Outcome, SendRate, Timestamp};
+
+const HOUR: u64 = 3_600;
+const DAY: u64 = 24 * HOUR;
+/// Midnight, by the service's clock.
+const EPOCH: u64 = 1_700_006_400;
+
+const fn at(second: u64) -> Timestamp {
+    Timestamp::from_nanos(second * 1_000_000_000)
+}
+
+/// A fixed window that is counted where a request arrives.
+struct Counter {
+    limit: u64,
+    window: u64,
+    used: u64,
+    begun: u64,
+}
+
+impl Counter {
+    const fn new(limit: u64, window: u64) -> Self {
+        Self {
+            limit,
+            window,
+            used: 0,
+            begun: 0,
+        }
+    }
+
+    fn turn(&mut self, now: u64) {
+        let begun = now - now % self.window;
+        if begun != self.begun {
+            (self.begun, self.used) = (begun, 0);
+        }
+    }
+
+    fn has_left(&self) -> bool {
+        self.used < self.limit
+    }
+}
+
+/// What the service says at a second, by what it has counted.
+type Headers = fn(&[Counter], u64) -> Vec<(String, String)>;
+/// When a request went, and whether the service let it go.
+type Sends = Vec<(u64, bool)>;
+
+/// Asks each ten seconds until `end`, and answers each request at once.
+fn play(settings: DeclaredSettings, counters: &mut [Counter], end: u64, headers: Headers) -> Sends {
+    let rate = SendRate::declared(settings, at(0));
+    let mut sends = Vec::new();
+    for now in (0..end).step_by(10) {
+        let Ok(permit) = rate.try_acquire(at(now)) else {
+            continue;
+        };
+        for counter in &mut *counters {
+            counter.turn(now);
+        }
+        let goes = counters.iter().all(Counter::has_left);
+        for counter in counters.iter_mut().filter(|_| goes) {
+            counter.used += 1;
+        }
+        sends.push((now, goes));
+        let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(EPOCH + now));
+        let mut told = headers(counters, now);
+        told.push(("date".to_owned(), date));
+        let told: Vec<_> = told
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        rate.observe(at(now), permit, &read(&told));
+        rate.record(
+            at(now),
+            permit,
+            if goes {
+                Outcome::NotThrottled
+            } else {
+                Outcome::Throttled
+            },
+        );
+    }
+    sends
+}
+
+fn plan(counters: &[Counter], _: u64) -> Vec<(String, String)> {
+    let mut told = Vec::new();
+    for (name, counter) in ["5h", "7d"].into_iter().zip(counters) {
+        let header = |what| format!("anthropic-ratelimit-unified-{name}-{what}");
+        let status = if counter.has_left() {
+            "allowed"
+        } else {
+            "rejected"
+        };
+        let hundredths = counter.used * 100 / counter.limit;
+        let used = format!("{}.{:02}", hundredths / 100, hundredths % 100);
+        let reset = EPOCH + counter.begun + counter.window;
+        told.push((header("status"), status.to_owned()));
+        told.push((header("utilization"), used));
+        told.push((header("reset"), reset.to_string()));
+    }
+    told
+}
+
+fn day(counters: &[Counter], now: u64) -> Vec<(String, String)> {
+    let counter = &counters[0];
+    let told = [
+        ("limit", counter.limit),
+        ("remaining", counter.limit - counter.used),
+        ("reset", counter.begun + counter.window - now),
+    ];
+    let header = |(what, number): (&str, u64)| {
+        (
+            format!("x-ratelimit-{what}-requests-day"),
+            number.to_string(),
+        )
+    };
+    told.map(header).into()
+}
+
+/// Returns how many went in each `window`, and how many seconds after its begin the first of them.
+fn passed(sends: &Sends, window: u64) -> Vec<(usize, Option<u64>)> {
+    let end = sends.last().map_or(0, |(at, _)| at / window);
+    let of = |index| {
+        let went =
+            |(at, goes): &(u64, bool)| (*goes && at / window == index).then_some(at % window);
+        let mut all = sends.iter().filter_map(went);
+        let first = all.next();
+        (all.count() + usize::from(first.is_some()), first)
+    };
+    (0..=end).map(of).collect()
+}
+
+/// Returns the minutes between each request that was refused and the one before it.
+fn gaps(sends: &Sends) -> Vec<u64> {
+    let refused = sends.windows(2).filter(|pair| !pair[1].1);
+    refused.map(|pair| (pair[1].0 - pair[0].0) / 60).collect()
+}
+
+/// A plan of 200 requests in 5 hours and 1,000 in 7 days, which are told in parts.
+#[test]
+fn a_spent_plan_is_shut_until_its_reset() {
+    let plans = DeclaredSettings::new().dimension(Dimension::Named(LimitName::new("plan")));
+    let mut counters = [Counter::new(200, 5 * HOUR), Counter::new(1_000, 7 * DAY)];
+    let sends = play(plans.spend(Spend::Fast), &mut counters, 8 * DAY, plan);
+    let hours = passed(&sends, 5 * HOUR);
+    let whole = |first| (200, Some(first));
+    assert_eq!(hours[..5], [0, 10, 10, 10, 10].map(whole));
+    assert_eq!(hours[5..33], [(0, None); 28]);
+    let weeks = passed(&sends, 7 * DAY);
+    assert_eq!(weeks, [(1_000, Some(0)), (1_000, Some(10))]);
+    // One request asks again in each hour: the promise of the law.
+    assert_eq!(gaps(&sends), [60; 182]);
+}
+
+/// A day of 1,000 requests.
+#[test]
+fn a_spent_day_is_shut_until_its_reset() {
+    let fast = DeclaredSettings::new().spend(Spend::Fast);
+    let mut counters = [Counter::new(1_000, DAY)];
+    let sends = play(fast, &mut counters, 3 * DAY, day);
+    let whole = |first| (1_000, Some(first));
+    assert_eq!(passed(&sends, DAY), [0, 10, 10].map(whole));
+    assert_eq!(gaps(&sends), [60; 63]);
+}
