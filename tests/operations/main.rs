@@ -7,6 +7,8 @@ extern crate alloc;
 mod support;
 
 mod attempts;
+#[cfg(feature = "classify")]
+mod batches;
 mod cancelled;
 mod limits;
 #[cfg(feature = "tokio")]

@@ -9,7 +9,10 @@ use core::{
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Request};
 use http_body::{Body, Frame, SizeHint};
-use paceline::Idempotency;
+use paceline::{
+    Idempotency,
+    classify::{BodyBeginning, BodyEnd},
+};
 
 use crate::Replay;
 
@@ -70,7 +73,7 @@ fn is_grpc(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
 }
 
-/// A body that [`Buffered`] has looked at.
+/// A body of which the beginning was read, by [`Buffered`] or [`ReadBodies`](super::ReadBodies).
 pub struct Replayed<B: Body> {
     data: Bytes,
     trailers: Option<HeaderMap>,
@@ -127,6 +130,34 @@ impl<B: Body<Data = Bytes> + Unpin> Replayed<B> {
             trailers,
             failed,
             rest: (!whole).then_some(body),
+        }
+    }
+
+    /// Returns a body as it was before its beginning was read. `trailers` came at its end.
+    pub(super) fn after(
+        beginning: BodyBeginning<B::Error>,
+        trailers: Option<HeaderMap>,
+        rest: B,
+    ) -> Self {
+        let (is_whole, failed) = match beginning.end {
+            BodyEnd::Failed(error) => (true, Some(error)),
+            end => (matches!(end, BodyEnd::Whole), None),
+        };
+        Self {
+            data: beginning.bytes.into(),
+            trailers,
+            failed,
+            rest: (!is_whole).then_some(rest),
+        }
+    }
+
+    /// Returns a body of which nothing was read.
+    pub(super) const fn unread(rest: B) -> Self {
+        Self {
+            data: Bytes::new(),
+            trailers: None,
+            failed: None,
+            rest: Some(rest),
         }
     }
 

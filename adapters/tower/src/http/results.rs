@@ -10,12 +10,16 @@ use paceline::{
     operation::Stop,
 };
 
+use super::bodies::Judged;
 use crate::{
     Classify, Conclude,
     classify::{failure_of, succeeded},
 };
 
 /// Classifies responses over HTTP by [`RefusalClassifier`], and errors by [`failure_of`].
+///
+/// A layer [`ReadBodies`](crate::ReadBodies) below brings a classifier that reads bodies. The word
+/// of that classifier goes before the table.
 ///
 /// A response is an answer, whatever it says: when there is no retry, the caller gets it as from
 /// the service itself. A success of a request with [`Weights`](paceline::set::Weights) has an
@@ -70,7 +74,10 @@ impl<B, E: 'static> Classify<Response<B>, E> for HttpResults {
 
     fn classify(&self, result: Result<&Response<B>, &E>) -> Option<Failure> {
         match result {
-            Ok(response) => self.responses.classify(response),
+            Ok(response) => match response.extensions().get() {
+                Some(Judged(failure)) => *failure,
+                None => self.responses.classify(response),
+            },
             Err(error) => Some(failure_of(error)),
         }
     }
