@@ -92,6 +92,9 @@ impl Middleware for Pacing {
                     reports = reports.costing(costs);
                 }
                 let Some(failure) = judged.failure else {
+                    if let Some(span) = judged.pause {
+                        reports = reports.pausing(span);
+                    }
                     if let (Some(_), None, Ok(response)) = (weights, &costs, &mut result) {
                         // The cost may stand in the body, which the caller reads.
                         if let Some(charge) = attempts.charge() {

@@ -7,6 +7,7 @@ use paceline::{
     Adaptive, Failure, RetryStrategy,
     classify::{
         Classifier, HeaderLimits, HttpResponseParts, RefusalClassifier, ServiceUnavailable,
+        pause_after,
     },
     headers::AttemptHeader,
     law::LimitReports,
@@ -403,7 +404,9 @@ impl Pacing {
         if !is_late && !self.answers.wants_body(&parts) {
             let failure = self.answers.classify(&parts);
             let (limits, costs) = self.declared(strategy, &parts);
+            let pause = pause_after(&parts);
             return Judged {
+                pause,
                 answer: Ok(response),
                 failure,
                 is_whole: false,
@@ -414,7 +417,9 @@ impl Pacing {
         let (beginning, unread) = body::read(response, left()).await;
         let parts = HttpResponseParts::new(unread.head.status(), unread.head.headers());
         let failure = beginning.classify(&*self.answers, parts);
-        let (limits, costs) = self.declared(strategy, &parts.with_refusal(&beginning.bytes));
+        let parts = parts.with_refusal(&beginning.bytes);
+        let (limits, costs) = self.declared(strategy, &parts);
+        let pause = pause_after(&parts);
         let (response, is_whole) = unread.after(beginning);
         Judged {
             answer: Ok(response),
@@ -422,6 +427,7 @@ impl Pacing {
             is_whole,
             limits,
             costs,
+            pause,
         }
     }
 
@@ -450,6 +456,8 @@ pub(crate) struct Judged {
     pub(crate) is_whole: bool,
     pub(crate) limits: LimitReports,
     pub(crate) costs: Option<Weights>,
+    /// How long a success asks to be left alone.
+    pub(crate) pause: Option<Duration>,
 }
 
 impl Judged {
@@ -461,6 +469,7 @@ impl Judged {
             is_whole: true,
             limits: LimitReports::new(),
             costs: None,
+            pause: None,
         }
     }
 }

@@ -574,3 +574,19 @@ impl reqwest_middleware::Middleware for Elsewhere {
         self.0.get(&self.1).send().await
     }
 }
+
+/// Azure DevOps answers 200 with `Retry-After`: the next request waits, and the rate is not cut.
+#[tokio::test(start_paused = true)]
+async fn a_success_that_asks_for_a_pause_gets_it() {
+    let server = Server::with(&[OK.header(("retry-after", "2")), OK]).await;
+    let builder = Adaptive::builder().paced(PacedSettings::new());
+    let strategy = builder.clock(Arc::new(paceline::TokioClock::new()));
+    let strategy = Arc::new(strategy.build().expect("the settings are in range"));
+    let client = client(Pacing::shared(strategy.clone()));
+    let begun = Instant::now();
+    assert_eq!(status(client.get(&server.url).send().await), 200);
+    assert!(begun.elapsed() < SECOND);
+    assert_eq!(status(client.get(&server.url).send().await), 200);
+    assert!(begun.elapsed() >= 2 * SECOND);
+    assert_eq!((server.requests(), strategy.snapshot().counts.cuts), (2, 0));
+}

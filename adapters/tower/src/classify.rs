@@ -1,6 +1,6 @@
 //! What the result of an attempt means.
 
-use core::{any::Any, error::Error};
+use core::{any::Any, error::Error, time::Duration};
 use std::io;
 
 use paceline::{
@@ -50,6 +50,12 @@ pub trait Classify<Res, E> {
     /// Returns what the request of a response cost of each send rate in truth, in tokens. Nothing
     /// by default.
     fn costs(&self, response: &Res) -> Option<Weights> {
+        let _ = response;
+        None
+    }
+
+    /// Returns how long a success asks that nothing be sent. Nothing by default.
+    fn pause(&self, response: &Res) -> Option<Duration> {
         let _ = response;
         None
     }

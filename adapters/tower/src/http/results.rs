@@ -1,10 +1,13 @@
 //! What responses over HTTP mean.
 
+use core::time::Duration;
+
 use http::Response;
 use paceline::{
     Failure,
     classify::{
         Classifier, HeaderLimits, HttpResponseParts, RefusalClassifier, ServiceUnavailable,
+        pause_after,
     },
     law::LimitReports,
     operation::Stop,
@@ -84,6 +87,10 @@ impl<B, E: 'static> Classify<Response<B>, E> for HttpResults {
 
     fn limits(&self, response: &Response<B>) -> LimitReports {
         HeaderLimits::new().read(&HttpResponseParts::of(response))
+    }
+
+    fn pause(&self, response: &Response<B>) -> Option<Duration> {
+        pause_after(&HttpResponseParts::of(response))
     }
 
     fn stopped(&self, mut response: Response<B>, stop: Stop) -> Response<B> {

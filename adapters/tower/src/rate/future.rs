@@ -6,6 +6,7 @@ use core::{
     ops::Deref,
     pin::Pin,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use paceline::{
@@ -106,6 +107,7 @@ where
                     let rated = Rated {
                         limiter: this.limiter.clone(),
                         permit: *permit,
+                        success: Outcome::NotThrottled,
                     };
                     this.stage.set(Stage::Done);
                     return Poll::Ready(finish(this.classifier, result, rated));
@@ -123,6 +125,9 @@ pub(super) trait Hears: Conclude {
 
     /// Settles what the request took with what it cost in truth.
     fn settle_costs(&mut self, costs: Weights);
+
+    /// Notes how long a success asks that nothing be sent.
+    fn pause(&mut self, span: Duration);
 }
 
 /// Records what is known, or leaves that to the answer.
@@ -139,6 +144,9 @@ where
         rated.observe(|| classifier.limits(response));
         if let Some(costs) = classifier.costs(response) {
             rated.settle_costs(costs);
+        }
+        if let Some(span) = classifier.pause(response) {
+            rated.pause(span);
         }
     }
     let outcome = match classifier.classify(result.as_ref()) {
@@ -161,6 +169,8 @@ where
 pub struct Rated<R, C, Z> {
     limiter: SendLimiter<R, C, Z>,
     permit: SendPermit,
+    /// What a success is recorded as.
+    success: Outcome,
 }
 
 impl<R: Deref<Target = SendRate>, C: Clock, Z> Hears for Rated<R, C, Z> {
@@ -172,11 +182,15 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> Hears for Rated<R, C, Z> {
 
     // Each request takes one token: there is no estimate.
     fn settle_costs(&mut self, _costs: Weights) {}
+
+    fn pause(&mut self, span: Duration) {
+        self.success = Outcome::PauseAfter(span);
+    }
 }
 
 impl<R: Deref<Target = SendRate>, C: Clock, Z> Conclude for Rated<R, C, Z> {
     fn conclude(self, failure: Option<&Failure>) {
-        let outcome = failure.map_or(Outcome::NotThrottled, Outcome::from);
+        let outcome = failure.map_or(self.success, Outcome::from);
         self.limiter.record(self.permit, outcome);
     }
 }

@@ -152,7 +152,12 @@ where
         Box::pin(async move {
             let permit = ask.acquire().await.map_err(Refused::from)?;
             let result = ready.call(request).await.map_err(Into::into);
-            finish(&classifier, result, RatedSet { limiter, permit })
+            let rated = RatedSet {
+                limiter,
+                permit,
+                success: Outcome::NotThrottled,
+            };
+            finish(&classifier, result, rated)
         })
     }
 }
@@ -161,6 +166,8 @@ where
 pub struct RatedSet<C, Z, const N: usize> {
     limiter: Limiter<C, Z, N>,
     permit: SetPermit<N>,
+    /// What a success is recorded as.
+    success: Outcome,
 }
 
 impl<C: Clock, Z, const N: usize> Hears for RatedSet<C, Z, N> {
@@ -169,6 +176,10 @@ impl<C: Clock, Z, const N: usize> Hears for RatedSet<C, Z, N> {
         if rates.any(|rate| rate.law() == ControlLaw::Declared) {
             self.limiter.observe(self.permit, &limits());
         }
+    }
+
+    fn pause(&mut self, span: Duration) {
+        self.success = Outcome::PauseAfter(span);
     }
 
     fn settle_costs(&mut self, costs: Weights) {
@@ -181,7 +192,7 @@ impl<C: Clock, Z, const N: usize> Hears for RatedSet<C, Z, N> {
 
 impl<C: Clock, Z, const N: usize> Conclude for RatedSet<C, Z, N> {
     fn conclude(self, failure: Option<&Failure>) {
-        let outcome = failure.map_or(Outcome::NotThrottled, Outcome::from);
+        let outcome = failure.map_or(self.success, Outcome::from);
         self.limiter.record(self.permit, outcome);
     }
 }

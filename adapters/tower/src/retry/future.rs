@@ -273,9 +273,10 @@ where
             // The outcome may come at the end of the body.
             let _sending = attempts.observe(reports);
             let result = result?;
-            let costs = result.as_ref().ok();
-            let costs = costs.and_then(|response| classifier.costs(response));
-            let outcome = Retried::new(this.attempts.take()?, *this.has_weights, costs);
+            let response = result.as_ref().ok();
+            let costs = response.and_then(|response| classifier.costs(response));
+            let pause = response.and_then(|response| classifier.pause(response));
+            let outcome = Retried::new(this.attempts.take()?, *this.has_weights, costs, pause);
             return Some(match result {
                 Ok(response) => Ok(classifier.answer(response, outcome)),
                 Err(error) => {

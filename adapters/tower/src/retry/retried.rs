@@ -1,7 +1,7 @@
 //! A response whose outcome is still to be recorded.
 
 use alloc::sync::Arc;
-use core::fmt;
+use core::{fmt, time::Duration};
 
 use paceline::{
     Failure, RetryStrategy,
@@ -18,6 +18,8 @@ pub struct Retried<S: RetryStrategy + ?Sized> {
     has_weights: bool,
     /// What it cost, if the response says so.
     costs: Option<Weights>,
+    /// How long the service asked for a pause.
+    pause: Option<Duration>,
 }
 
 impl<S: RetryStrategy + ?Sized> Retried<S> {
@@ -26,12 +28,14 @@ impl<S: RetryStrategy + ?Sized> Retried<S> {
         attempts: Attempts<Arc<S>>,
         has_weights: bool,
         costs: Option<Weights>,
+        pause: Option<Duration>,
     ) -> Option<Self> {
         let attempt = attempts.detach().ok()?;
         Some(Self {
             attempt,
             has_weights,
             costs,
+            pause,
         })
     }
 }
@@ -43,7 +47,10 @@ impl<S: RetryStrategy + ?Sized> Conclude for Retried<S> {
             .as_ref()
             .map_or(Reports::new(), |costs| Reports::new().costing(costs));
         match failure {
-            None => self.attempt.succeeded(reports),
+            None => self.attempt.succeeded(match self.pause {
+                Some(span) => reports.pausing(span),
+                None => reports,
+            }),
             Some(failure) => self.attempt.failed(failure, reports),
         }
     }
