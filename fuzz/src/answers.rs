@@ -2,7 +2,7 @@
 
 use arbitrary::{Arbitrary, Unstructured};
 use http::{HeaderMap, StatusCode};
-use paceline::classify::{HttpResponseParts, RefusalClassifier, aws_error_code};
+use paceline::classify::{BodyRefusals, HttpResponseParts, RefusalClassifier, aws_error_code};
 
 /// What refusals say for people.
 const WORDS: [&str; 32] = [
@@ -143,6 +143,11 @@ fn check_refusal(body: &[u8]) {
 /// nothing.
 fn check_any(bytes: &[u8]) {
     let code = aws_error_code(bytes);
+    for reader in [BodyRefusals::GraphQl, BodyRefusals::ElasticsearchBulk, BodyRefusals::SqsBatch] {
+        if let Some(read) = reader.read(bytes) {
+            assert!(read.refused <= read.items && read.again.len() <= bytes.len());
+        }
+    }
     if let Some(code) = code {
         assert!((1..=128).contains(&code.len()), "{code}");
         assert!(

@@ -17,6 +17,7 @@ mod refusal;
 #[cfg(feature = "http")]
 mod request;
 mod status;
+mod success;
 
 #[cfg(feature = "http")]
 pub use self::{
@@ -26,18 +27,20 @@ pub use self::{
     parts::HttpResponseParts,
     refusal::{MAX_REFUSAL_BODY, Refusal, RefusalClassifier, RefusalScope},
     request::is_conditional,
+    success::{graphql_cost, graphql_limits},
 };
 pub use body::aws_error_code;
 pub use io::IoErrorClassifier;
 pub use status::ServiceUnavailable;
+pub use success::{BodyRefusals, RefusedItems};
 
 use crate::Failure;
 
 /// Returns what errors of the type `E` mean, as far as it knows.
 ///
 /// Closures are classifiers too: `|error: &E| -> Option<Failure>`. In a pair the first that knows
-/// decides. [`IoErrorClassifier`] is built in, and with the feature `http` `HttpClassifier` and
-/// `RefusalClassifier`.
+/// decides. [`IoErrorClassifier`] is built in, and with the feature `http` `HttpClassifier`,
+/// `RefusalClassifier` and [`BodyRefusals`].
 ///
 /// # Examples
 ///

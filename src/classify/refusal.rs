@@ -138,6 +138,43 @@ impl Refusal {
     const fn new(failure: Failure, scope: RefusalScope) -> Self {
         Self { failure, scope }
     }
+
+    /// Returns this refusal with all that the response says besides: whether a wait helps, when to
+    /// come back, and what was refused. `told` is the text of the body.
+    fn completed(self, parts: &HttpResponseParts<'_>, told: &Told) -> Self {
+        let status = parts.status().as_u16();
+        let body = parts.refusal().unwrap_or_default();
+        let hint = hints::hint(parts, told);
+        let refusal = match self.failure.is_throttle() {
+            true if status >= 500 => self,
+            true if told.is_too_large => codes::TOO_LARGE,
+            true if told.is_nothing || codes::is_spent(body, status) => codes::SPENT,
+            true if told.is_of_hours() && hint.is_none() => codes::SPENT,
+            _ => self,
+        };
+        let scope = scope_by_headers(parts).unwrap_or(refusal.scope);
+        let failure = refusal.failure.with_fault(parts.fault());
+        let failure = match hints::should_retry(parts.headers()) {
+            Some(true) if failure.retry_safety() != RetrySafety::Yes => {
+                failure.with_retry_safety(RetrySafety::Yes)
+            }
+            Some(false) => failure.with_retry_safety(RetrySafety::No),
+            _ => failure,
+        };
+        let late = matches!(status, 408 | 504 | 522 | 524 | 598 | 599) && !failure.is_throttle();
+        let failure = failure.with_timeout(late);
+        if failure.retry_safety() != RetrySafety::Yes {
+            return Self::new(failure, scope);
+        }
+        let failure = hint.map_or(failure, |hint| failure.with_retry_after(hint));
+        Self::new(failure, scope)
+    }
+}
+
+/// Returns the refusal of a caller's request that says so in a success.
+pub(super) fn throttled(parts: &HttpResponseParts<'_>) -> Refusal {
+    let told = text::read(parts.refusal().unwrap_or_default());
+    codes::throttled(RefusalScope::Caller).completed(parts, &told)
 }
 
 impl RefusalClassifier {
@@ -197,30 +234,7 @@ impl RefusalClassifier {
             _ if status >= 400 => self.by_status(parts, &told),
             _ => return None,
         };
-        let hint = hints::hint(parts, &told);
-        let refusal = match refusal.failure.is_throttle() {
-            true if status >= 500 => refusal,
-            true if told.is_too_large => codes::TOO_LARGE,
-            true if told.is_nothing || codes::is_spent(body, status) => codes::SPENT,
-            true if told.is_of_hours() && hint.is_none() => codes::SPENT,
-            _ => refusal,
-        };
-        let scope = scope_by_headers(parts).unwrap_or(refusal.scope);
-        let failure = refusal.failure.with_fault(parts.fault());
-        let failure = match hints::should_retry(parts.headers()) {
-            Some(true) if failure.retry_safety() != RetrySafety::Yes => {
-                failure.with_retry_safety(RetrySafety::Yes)
-            }
-            Some(false) => failure.with_retry_safety(RetrySafety::No),
-            _ => failure,
-        };
-        let late = matches!(status, 408 | 504 | 522 | 524 | 598 | 599) && !failure.is_throttle();
-        let failure = failure.with_timeout(late);
-        if failure.retry_safety() != RetrySafety::Yes {
-            return Some(Refusal::new(failure, scope));
-        }
-        let failure = hint.map_or(failure, |hint| failure.with_retry_after(hint));
-        Some(Refusal::new(failure, scope))
+        Some(refusal.completed(parts, &told))
     }
 
     fn by_status(self, parts: &HttpResponseParts<'_>, told: &Told) -> Refusal {

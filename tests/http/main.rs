@@ -12,3 +12,5 @@ mod headers;
 mod refusals;
 #[cfg(all(feature = "http", feature = "tokio"))]
 mod refused_finally;
+#[cfg(feature = "http")]
+mod successes;
