@@ -27,7 +27,7 @@ pub use self::{
     parts::HttpResponseParts,
     refusal::{MAX_REFUSAL_BODY, Refusal, RefusalClassifier, RefusalScope},
     request::is_conditional,
-    success::{graphql_cost, graphql_limits},
+    success::{graphql_cost, graphql_limits, pause_after},
 };
 pub use body::aws_error_code;
 pub use io::IoErrorClassifier;

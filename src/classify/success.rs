@@ -4,6 +4,8 @@
 mod answer;
 #[cfg(feature = "http")]
 mod graphql;
+#[cfg(feature = "http")]
+mod pause;
 
 use alloc::vec::Vec;
 
@@ -11,7 +13,10 @@ use super::json::{self, Step};
 use crate::Failure;
 
 #[cfg(feature = "http")]
-pub use self::graphql::{graphql_cost, graphql_limits};
+pub use self::{
+    graphql::{graphql_cost, graphql_limits},
+    pause::pause_after,
+};
 
 /// Reads refusals that services send with status 200: of a whole request, or of some items of a
 /// batch.

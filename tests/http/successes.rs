@@ -7,7 +7,7 @@ use paceline::{
     Failure, Outcome, Part, RetryAfter, RetrySafety,
     classify::{
         BodyRefusals, Classifier, HttpResponseParts, RefusalClassifier, graphql_cost,
-        graphql_limits,
+        graphql_limits, pause_after,
     },
     law::{Dimension, Reset},
 };
@@ -289,4 +289,25 @@ fn graphql_declares_points_and_says_what_a_query_cost() {
     assert_eq!(report.declared_reset(), Some(Reset::At(at)));
     assert_eq!(limits.date(), Some(Duration::from_secs(784_111_777)));
     assert_eq!(graphql_cost(&read), Some(1));
+}
+
+#[test]
+fn a_success_may_ask_for_a_pause() {
+    let asks = |status: u16, fields: &[(&'static str, &'static str)], body: &str| {
+        let headers = headers(fields);
+        let status = StatusCode::from_u16(status).expect("a status");
+        let parts = HttpResponseParts::new(status, &headers).with_refusal(body);
+        pause_after(&parts).map(|span| span.as_secs())
+    };
+    let after = [("retry-after", "14")];
+    assert_eq!(asks(200, &after, ""), Some(14), "Azure DevOps");
+    assert_eq!(asks(204, &[("backoff", "30")], ""), Some(30), "Zotero");
+    let stack_exchange =
+        r#"{"items":[{"backoff":3}],"has_more":true,"backoff":10,"quota_max":300}"#;
+    assert_eq!(asks(200, &[], stack_exchange), Some(10));
+    assert_eq!(asks(200, &[], r#"{"items":[{"backoff":3}]}"#), None);
+    assert_eq!(asks(200, &[], r#"{"backoff":10,"#), None, "cut");
+    assert_eq!(asks(200, &[("retry-after", "0")], ""), None);
+    assert_eq!(asks(202, &after, ""), None, "when to ask for the result");
+    assert_eq!(asks(429, &after, stack_exchange), None);
 }
