@@ -13,6 +13,7 @@ extern crate alloc;
 
 mod debug;
 mod dropped;
+mod limited;
 pub mod promises;
 mod readme;
 mod server;
@@ -22,6 +23,7 @@ use core::time::Duration;
 
 pub use debug::Shown;
 pub use dropped::{COST, check_left, check_tokens, polled};
+pub use limited::{BULK_IN_PART, GRAPHQL_OK, GRAPHQL_THROTTLED, Limited};
 pub use readme::count_lines;
 pub use server::{Asked, BROKEN, HINTED, OK, OVERLOADED, Reply, SLOW_DOWN, Said, Server};
 pub use strategies::{Always, fixed, standard};

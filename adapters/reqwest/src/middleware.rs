@@ -13,7 +13,7 @@ use paceline::{
 use reqwest::{Request, Response};
 use reqwest_middleware::{Error, Middleware, Next, Result};
 
-use crate::{BodyNotRepeatable, DeadlinePassed, OneShotBody, Pacing};
+use crate::{BodyNotRepeatable, DeadlinePassed, OneShotBody, Pacing, pacing::Judged};
 
 #[async_trait]
 impl Middleware for Pacing {
@@ -76,26 +76,22 @@ impl Middleware for Pacing {
             let may_fail_late = may_fail_late(request.method(), query, request.headers());
             let sending = async {
                 let result = next.clone().run(request, extensions).await;
-                self.classify(result, may_fail_late, left).await
+                self.judge(&*strategy, result, may_fail_late, left).await
             };
             let sending = within_async(outer, sending);
             let sent = waiter.cut_off(attempt.time_limit(), sending).await;
-            let (mut result, failure, is_whole) = sent.unwrap_or_else(|| {
+            let judged = sent.unwrap_or_else(|| {
                 let cut_off = DeadlinePassed::new(attempts.name());
-                (
-                    Err(Error::middleware(cut_off)),
-                    Some(Failure::timeout()),
-                    true,
-                )
+                Judged::failed(Error::middleware(cut_off), Failure::timeout())
             });
-            let verdict = {
-                let limits = self.limits(&*strategy, &result);
-                let costs = self.costs(&result);
-                let mut reports = Reports::at(clock).declaring(&limits);
+            // In a block, so that no wait keeps the reports.
+            let (mut result, is_whole, verdict) = {
+                let (mut result, costs) = (judged.answer, judged.costs);
+                let mut reports = Reports::at(clock).declaring(&judged.limits);
                 if let Some(costs) = &costs {
                     reports = reports.costing(costs);
                 }
-                let Some(failure) = failure else {
+                let Some(failure) = judged.failure else {
                     if let (Some(_), None, Ok(response)) = (weights, &costs, &mut result) {
                         // The cost may stand in the body, which the caller reads.
                         if let Some(charge) = attempts.charge() {
@@ -105,7 +101,8 @@ impl Middleware for Pacing {
                     attempts.succeeded(reports).map_err(Error::middleware)?;
                     return result;
                 };
-                attempts.failed(&failure, reports)
+                let verdict = attempts.failed(&failure, reports);
+                (result, judged.is_whole, verdict)
             };
             match (verdict.map_err(Error::middleware)?, copy) {
                 (Verdict::Again(_), Some(copy)) => {

@@ -197,6 +197,16 @@ impl Pacing {
     ///
     /// let pacing = Pacing::new(Adaptive::paced()).classifier(HttpClassifier::new());
     /// ```
+    ///
+    /// A service that refuses with status 200 needs a classifier that reads successes:
+    ///
+    /// ```
+    /// use paceline::{Adaptive, classify::{BodyRefusals, RefusalClassifier}};
+    /// use paceline_reqwest::Pacing;
+    ///
+    /// let answers = (BodyRefusals::GraphQl, RefusalClassifier::new());
+    /// let pacing = Pacing::new(Adaptive::paced()).classifier(answers);
+    /// ```
     #[must_use]
     pub fn classifier(
         mut self,
@@ -368,60 +378,90 @@ impl Pacing {
         }
     }
 
-    /// Returns what a request cost in truth, if its response says so.
-    pub(crate) fn costs(&self, answer: &Result<reqwest::Response>) -> Option<Weights> {
-        let (read, response) = (self.costs.as_ref()?, answer.as_ref().ok()?);
-        read(&HttpResponseParts::new(
-            response.status(),
-            response.headers(),
-        ))
-    }
-
     pub(crate) fn scope_of(&self, request: &Request) -> Option<String> {
         self.scope.as_ref().and_then(|scope| scope(request))
     }
 
-    /// Returns what a response declares about the service's limits, if `strategy` wants to know.
-    pub(crate) fn limits(
+    /// Returns the answer of an attempt, and what it means. Its body is read if that says more, for
+    /// as long as `left` returns.
+    pub(crate) async fn judge(
         &self,
         strategy: &dyn RetryStrategy,
-        answer: &Result<reqwest::Response>,
-    ) -> LimitReports {
-        match answer {
-            Ok(response) if strategy.obeys_limits() => (self.limits)(&HttpResponseParts::new(
-                response.status(),
-                response.headers(),
-            )),
-            _ => LimitReports::new(),
-        }
-    }
-
-    /// Returns the answer of an attempt, its failure, none if it succeeded, and whether it is here
-    /// as a whole. Its body is read if that says more, for as long as `left` returns.
-    pub(crate) async fn classify(
-        &self,
         answer: Result<reqwest::Response>,
         may_fail_late: bool,
         left: impl Fn() -> Option<Duration>,
-    ) -> (Result<reqwest::Response>, Option<Failure>, bool) {
+    ) -> Judged {
         let response = match answer {
             Ok(response) => response,
             Err(error) => {
                 let failure = error::classify(&error);
-                return (Err(error), Some(failure), true);
+                return Judged::failed(error, failure);
             }
         };
         let parts = HttpResponseParts::new(response.status(), response.headers());
         let is_late = may_fail_late && response.status().is_success();
         if !is_late && !self.answers.wants_body(&parts) {
             let failure = self.answers.classify(&parts);
-            return (Ok(response), failure, false);
+            let (limits, costs) = self.declared(strategy, &parts);
+            return Judged {
+                answer: Ok(response),
+                failure,
+                is_whole: false,
+                limits,
+                costs,
+            };
         }
         let (beginning, unread) = body::read(response, left()).await;
         let parts = HttpResponseParts::new(unread.head.status(), unread.head.headers());
         let failure = beginning.classify(&*self.answers, parts);
+        let (limits, costs) = self.declared(strategy, &parts.with_refusal(&beginning.bytes));
         let (response, is_whole) = unread.after(beginning);
-        (Ok(response), failure, is_whole)
+        Judged {
+            answer: Ok(response),
+            failure,
+            is_whole,
+            limits,
+            costs,
+        }
+    }
+
+    /// Returns what a response declares about the service's limits, if `strategy` wants to know,
+    /// and what its request cost in truth.
+    fn declared(
+        &self,
+        strategy: &dyn RetryStrategy,
+        parts: &HttpResponseParts<'_>,
+    ) -> (LimitReports, Option<Weights>) {
+        let limits = if strategy.obeys_limits() {
+            (self.limits)(parts)
+        } else {
+            LimitReports::new()
+        };
+        (limits, self.costs.as_ref().and_then(|read| read(parts)))
+    }
+}
+
+/// The answer of an attempt, and what it means.
+pub(crate) struct Judged {
+    pub(crate) answer: Result<reqwest::Response>,
+    /// `None` if it succeeded.
+    pub(crate) failure: Option<Failure>,
+    /// Whether its whole body is here: then it holds no connection.
+    pub(crate) is_whole: bool,
+    pub(crate) limits: LimitReports,
+    pub(crate) costs: Option<Weights>,
+}
+
+impl Judged {
+    /// Returns an attempt without an answer.
+    pub(crate) const fn failed(error: reqwest_middleware::Error, failure: Failure) -> Self {
+        Self {
+            answer: Err(error),
+            failure: Some(failure),
+            is_whole: true,
+            limits: LimitReports::new(),
+            costs: None,
+        }
     }
 }
 
