@@ -38,11 +38,13 @@ macro_rules! of_the_head {
     };
 }
 
+mod bodies;
 mod buffered;
 mod requests;
 mod results;
 mod timeout;
 
+pub use bodies::{BodyReader, ReadBodies};
 pub use buffered::{Buffered, Replayed};
 pub use requests::HttpRequests;
 pub use results::HttpResults;

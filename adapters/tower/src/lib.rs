@@ -28,7 +28,7 @@ pub use conclude::Conclude;
 #[cfg(feature = "grpc")]
 pub use grpc::{GrpcBody, GrpcResults};
 #[cfg(feature = "http")]
-pub use http::{Buffered, HttpRequests, HttpResults, Replayed};
+pub use http::{BodyReader, Buffered, HttpRequests, HttpResults, ReadBodies, Replayed};
 #[cfg(feature = "policy")]
 pub use policy::{QuotaBudget, RetryPolicy};
 pub use rate::{

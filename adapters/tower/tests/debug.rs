@@ -10,12 +10,12 @@ use http::{Request, Response};
 use http_body_util::Full;
 use kit::Shown;
 use paceline::{
-    Failure, RetryQuota, SendLimiter, SendRate, SendSet, Standard, Timestamp, law::PacedSettings,
-    set::Weights,
+    Failure, RetryQuota, SendLimiter, SendRate, SendSet, Standard, Timestamp,
+    classify::RefusalClassifier, law::PacedSettings, set::Weights,
 };
 use paceline_tower::{
     BoxError, Buffered, Classify, Clones, Conclude, GrpcResults, HttpRequests, HttpResults,
-    QuotaBudget, Refused, Replay, RetryLayer, RetryPolicy, SendRateLayer, SendSetLayer,
+    QuotaBudget, ReadBodies, Refused, Replay, RetryLayer, RetryPolicy, SendRateLayer, SendSetLayer,
 };
 use tower::{Layer, ServiceExt, service_fn};
 
@@ -114,5 +114,8 @@ async fn every_public_type_prints_in_one_line_of_values() {
     shown.add(&Clones);
     shown.add(&HttpRequests);
     shown.add(&HttpResults::new());
+    let bodies = ReadBodies::new(RefusalClassifier::new());
+    shown.add(&bodies);
+    shown.add(&bodies.layer(Inner));
     shown.check(env!("CARGO_MANIFEST_DIR"));
 }

@@ -9,7 +9,7 @@ use core::{
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Request};
 use http_body::{Body, Frame, SizeHint};
-use paceline::Idempotency;
+use paceline::{Idempotency, classify::BodyEnd};
 
 use crate::Replay;
 
@@ -70,7 +70,7 @@ fn is_grpc(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
 }
 
-/// A body that [`Buffered`] has looked at.
+/// A body of which the beginning was read, by [`Buffered`] or [`ReadBodies`](super::ReadBodies).
 pub struct Replayed<B: Body> {
     data: Bytes,
     trailers: Option<HeaderMap>,
@@ -127,6 +127,25 @@ impl<B: Body<Data = Bytes> + Unpin> Replayed<B> {
             trailers,
             failed,
             rest: (!whole).then_some(body),
+        }
+    }
+
+    /// Returns a body as it was before `data` was read of it. `trailers` came at its end.
+    pub(super) fn after(
+        data: Bytes,
+        end: BodyEnd<B::Error>,
+        trailers: Option<HeaderMap>,
+        rest: B,
+    ) -> Self {
+        let (is_whole, failed) = match end {
+            BodyEnd::Failed(error) => (true, Some(error)),
+            end => (matches!(end, BodyEnd::Whole), None),
+        };
+        Self {
+            data,
+            trailers,
+            failed,
+            rest: (!is_whole).then_some(rest),
         }
     }
 
