@@ -7,6 +7,7 @@
 //! | copy, load or delete many objects through a limit | [`bulk_copy`] |
 //! | stay under a limit that a service declares in its responses | [`declared`] |
 //! | call a language model, by requests and tokens | [`several_limits`], [`client_crates`] |
+//! | send again what was refused inside of a status 200, whole or in part | [`partial_failures`] |
 //! | stay under several limits at once, with costs known afterwards | [`several_limits`] |
 //! | let people's requests go before work that can wait | [`two_classes`] |
 //! | write a client with many threads and many requests | [`clients`] |
@@ -85,6 +86,9 @@ pub mod two_classes {}
 
 #[doc = include_str!("guide/several_limits.md")]
 pub mod several_limits {}
+
+#[doc = include_str!("guide/partial_failures.md")]
+pub mod partial_failures {}
 
 #[doc = include_str!("guide/machines.md")]
 pub mod machines {}
