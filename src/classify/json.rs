@@ -109,18 +109,15 @@ pub(super) struct Step<'a> {
     pub(super) index: u32,
 }
 
-/// Returns `true` if `path` leads to where `pattern` says: steps between points. `[]` is any
-/// element, `*` is any step.
-pub(super) fn leads_to(path: &[Step<'_>], pattern: &str) -> bool {
-    let mut steps = path.iter();
-    let fits = pattern.split('.').all(|wanted| {
-        let step = steps.next();
-        step.is_some_and(|step| match (wanted, step.name) {
+/// Returns `true` if `path` leads to where `pattern` says. `[]` is any element, `*` is any step.
+pub(super) fn leads_to(path: &[Step<'_>], pattern: &[&str]) -> bool {
+    // The last steps differ most.
+    let mut steps = path.iter().zip(pattern).rev();
+    path.len() == pattern.len()
+        && steps.all(|(step, wanted)| match (*wanted, step.name) {
             ("*", _) | ("[]", None) => true,
             (_, name) => name == Some(wanted.as_bytes()),
         })
-    });
-    fits && steps.next().is_none()
 }
 
 /// Calls `visit` for each value of a text, with the path to the value. The bytes of a value are
@@ -266,7 +263,7 @@ mod tests {
         let mut seen = Vec::new();
         let text = br#"{"items":[{"index":{"status":201}},{"create":{"status":429,"x":1}}]}"#;
         walk(text, |path, value| {
-            if leads_to(path, "items.[].*.status") {
+            if leads_to(path, &["items", "[]", "*", "status"]) {
                 seen.push((path[1].index, value.expect("a number")));
             }
         });

@@ -118,10 +118,10 @@ impl RefusedItems {
     }
 }
 
-/// Where a service writes its refusals. Paths are those of [`json::leads_to`].
+/// Where a service writes its refusals.
 struct Table {
     /// Whose elements are the items of a batch.
-    items: &'static [&'static str],
+    items: &'static [Path],
     /// Values that say that an item was throttled.
     throttled: &'static [Row],
     /// Values that say that an item failed by the service's fault.
@@ -140,7 +140,10 @@ impl Table {
 }
 
 /// A path, and the values there that count: any if there are none. A `*` ends what is a beginning.
-type Row = (&'static str, &'static [&'static str]);
+type Row = (Path, &'static [&'static str]);
+
+/// A path as [`json::leads_to`] takes it.
+type Path = &'static [&'static str];
 
 impl BodyRefusals {
     /// Reads the body of a success. Returns `None` if the body is cut, or is no JSON.
@@ -189,15 +192,15 @@ impl BodyRefusals {
         match self {
             Self::GraphQl => Table::whole(&[
                 (
-                    "errors.[].extensions.code",
+                    &["errors", "[]", "extensions", "code"],
                     &["THROTTLED", "RATE_LIMIT*", "RATELIMITED"],
                 ),
-                ("errors.[].type", &["THROTTLED", "RATE_LIMIT*"]),
-                ("errors.[].message", &["Throttled"]),
+                (&["errors", "[]", "type"], &["THROTTLED", "RATE_LIMIT*"]),
+                (&["errors", "[]", "message"], &["Throttled"]),
             ]),
-            Self::Slack => Table::whole(&[("error", &["ratelimited", "rate_limited"])]),
+            Self::Slack => Table::whole(&[(&["error"], &["ratelimited", "rate_limited"])]),
             Self::Kraken => Table::whole(&[(
-                "error.[]",
+                &["error", "[]"],
                 &[
                     "EAPI:Rate limit exceeded*",
                     "EOrder:Rate limit exceeded*",
@@ -206,43 +209,43 @@ impl BodyRefusals {
                 ],
             )]),
             Self::Etherscan => Table::whole(&[(
-                "result",
+                &["result"],
                 &[
                     "Max rate limit reached*",
                     "Max calls per sec rate limit reached*",
                     "Max daily rate limit reached*",
                 ],
             )]),
-            Self::Bybit => Table::whole(&[("retCode", &["10006", "10018"])]),
+            Self::Bybit => Table::whole(&[(&["retCode"], &["10006", "10018"])]),
             Self::DynamoDbBatch { .. } => Table::whole(&[
-                ("UnprocessedItems.*.[]", &[]),
-                ("UnprocessedKeys.*.Keys.[]", &[]),
+                (&["UnprocessedItems", "*", "[]"], &[]),
+                (&["UnprocessedKeys", "*", "Keys", "[]"], &[]),
             ]),
             Self::ElasticsearchBulk => Table {
-                items: &["items.[]"],
-                throttled: &[("items.[].*.status", &["429"])],
-                failed: &[("items.[].*.status", &["5*"])],
+                items: &[&["items", "[]"]],
+                throttled: &[(&["items", "[]", "*", "status"], &["429"])],
+                failed: &[(&["items", "[]", "*", "status"], &["5*"])],
             },
             Self::KinesisPutRecords => Table {
-                items: &["Records.[]"],
+                items: &[&["Records", "[]"]],
                 throttled: &[(
-                    "Records.[].ErrorCode",
+                    &["Records", "[]", "ErrorCode"],
                     &["ProvisionedThroughputExceededException"],
                 )],
-                failed: &[("Records.[].ErrorCode", &["*"])],
+                failed: &[(&["Records", "[]", "ErrorCode"], &["*"])],
             },
             Self::FirehosePutRecordBatch => Table {
-                items: &["RequestResponses.[]"],
+                items: &[&["RequestResponses", "[]"]],
                 throttled: &[(
-                    "RequestResponses.[].ErrorCode",
+                    &["RequestResponses", "[]", "ErrorCode"],
                     &["ServiceUnavailableException"],
                 )],
-                failed: &[("RequestResponses.[].ErrorCode", &["*"])],
+                failed: &[(&["RequestResponses", "[]", "ErrorCode"], &["*"])],
             },
             Self::SqsBatch => Table {
-                items: &["Successful.[]", "Failed.[]"],
+                items: &[&["Successful", "[]"], &["Failed", "[]"]],
                 throttled: &[(
-                    "Failed.[].Code",
+                    &["Failed", "[]", "Code"],
                     &[
                         "RequestThrottled*",
                         "Throttl*",
@@ -250,7 +253,7 @@ impl BodyRefusals {
                         "KmsThrottled*",
                     ],
                 )],
-                failed: &[("Failed.[].SenderFault", &["false"])],
+                failed: &[(&["Failed", "[]", "SenderFault"], &["false"])],
             },
         }
     }
@@ -265,8 +268,10 @@ fn holds((pattern, words): &Row, path: &[Step<'_>], value: Option<&[u8]>) -> boo
         return words.is_empty();
     };
     words.iter().any(|word| match word.strip_suffix('*') {
-        // A null is no word.
-        Some(beginning) => value.starts_with(beginning.as_bytes()) && value != b"null",
+        // Nothing is no word.
+        Some(beginning) => {
+            value.starts_with(beginning.as_bytes()) && !matches!(value, b"" | b"null")
+        }
         None => value == word.as_bytes(),
     })
 }

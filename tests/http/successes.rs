@@ -195,14 +195,14 @@ fn a_batch_says_how_many_of_how_many_and_which_to_send_again() {
     use BodyRefusals::{
         DynamoDbBatch, ElasticsearchBulk, FirehosePutRecordBatch, KinesisPutRecords, SqsBatch,
     };
-    let kinesis = r#"{"FailedRecordCount":2,"Records":[{"SequenceNumber":"21269319989900637946712965403778482371","ShardId":"shardId-000000000001"},{"ErrorCode":"ProvisionedThroughputExceededException","ErrorMessage":"Rate exceeded for shard shardId-000000000001 in stream exampleStreamName under account 111111111111."},{"ErrorCode":"InternalFailure","ErrorMessage":"Internal service failure."},{"ErrorCode":null,"ShardId":"s"}]}"#;
+    let kinesis = r#"{"FailedRecordCount":2,"Records":[{"SequenceNumber":"21269319989900637946712965403778482371","ShardId":"shardId-000000000001"},{"ErrorCode":"ProvisionedThroughputExceededException","ErrorMessage":"Rate exceeded for shard shardId-000000000001 in stream exampleStreamName under account 111111111111."},{"ErrorCode":"InternalFailure","ErrorMessage":"Internal service failure."},{"ErrorCode":null,"ShardId":"s"},{"ErrorCode":""}]}"#;
     let firehose = r#"{"FailedPutCount":2,"Encrypted":false,"RequestResponses":[{"ErrorCode":"ServiceUnavailableException","ErrorMessage":"Slow down."},{"RecordId":"a"},{"ErrorCode":"InternalFailure"}]}"#;
     let sqs = r#"{"Failed":[{"Code":"InvalidMessageContents","Id":"a","SenderFault":true},{"Code":"RequestThrottled","Id":"b","SenderFault":true},{"Code":"InternalError","Id":"c","SenderFault":false},{"SenderFault":false,"Code":"ThrottlingException","Id":"d"}],"Successful":[{"Id":"e","MessageId":"1"}]}"#;
     let write = r#"{"UnprocessedItems":{"Forum":[{"PutRequest":{"Item":{"Name":{"L":[{"S":"a"},{"S":"b"}]}}}},{"DeleteRequest":{"Key":{"Name":{"S":"c"}}}}],"Thread":[{"PutRequest":{"Item":{}}}]},"ConsumedCapacity":[{"TableName":"Forum"}]}"#;
     let get = r#"{"Responses":{"Forum":[{"Name":{"S":"a"}}]},"UnprocessedKeys":{"Forum":{"Keys":[{"Name":{"S":"b"}},{"Name":{"S":"c"}}],"AttributesToGet":["Name"]}}}"#;
     let cases = [
         (ElasticsearchBulk, BULK, (2, 5), vec![1, 3, 4]),
-        (KinesisPutRecords, kinesis, (1, 4), vec![1, 2]),
+        (KinesisPutRecords, kinesis, (1, 5), vec![1, 2]),
         (FirehosePutRecordBatch, firehose, (1, 3), vec![0, 2]),
         (SqsBatch, sqs, (2, 5), vec![1, 2, 3]),
         (DynamoDbBatch { sent: 25 }, write, (3, 25), vec![]),

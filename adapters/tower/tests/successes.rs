@@ -12,10 +12,13 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::TokioExecutor,
 };
-use kit::{BULK_IN_PART, GRAPHQL_OK, GRAPHQL_THROTTLED, Limited, OK, Said, Server, standard};
+use kit::{
+    BULK_IN_PART, GRAPHQL_OK, GRAPHQL_THROTTLED, Limited, OK, SLOW_DOWN, Said, Server, standard,
+};
 use paceline::{
     Adaptive, RetrySafety, Standard,
     classify::{BodyRefusals, RefusalClassifier},
+    law::{DeclaredSettings, Dimension},
     operation::Stop,
 };
 use paceline_tower::{
@@ -24,11 +27,11 @@ use paceline_tower::{
 use tokio::task::JoinSet;
 use tower::{BoxError, Layer as _, ServiceExt as _, service_fn};
 
-type Reader = BodyReader<Client<HttpConnector, Full<Bytes>>, (BodyRefusals, RefusalClassifier)>;
+type Hyper = Client<HttpConnector, Full<Bytes>>;
 
-fn reader(of: BodyRefusals) -> Reader {
+fn reader<C: Clone>(classifier: C) -> BodyReader<Hyper, C> {
     let hyper = Client::builder(TokioExecutor::new()).build_http();
-    ReadBodies::new((of, RefusalClassifier::new())).layer(hyper)
+    ReadBodies::new(classifier).layer(hyper)
 }
 
 fn post(url: &str) -> Request<Full<Bytes>> {
@@ -88,10 +91,37 @@ async fn a_batch_that_was_refused_in_part_is_recorded_and_handed_on() {
 }
 
 #[tokio::test]
+async fn what_the_classifier_does_not_know_the_table_decides() {
+    let server = Server::with(&[SLOW_DOWN, OK.body(GRAPHQL_OK)]).await;
+    let strategy: Standard = standard().build().expect("the settings are in range");
+    let service = RetryLayer::http(strategy).layer(reader(BodyRefusals::GraphQl));
+    let answer = service.oneshot(post(&server.url)).await;
+    assert_eq!(text(answer).await, GRAPHQL_OK);
+}
+
+#[tokio::test]
+async fn the_limit_in_a_body_is_heard() {
+    const LEFT: &str = r#"{"data":{},"extensions":{"cost":{"requestedQueryCost":9,"actualQueryCost":7,
+        "throttleStatus":{"maximumAvailable":1000,"currentlyAvailable":0,"restoreRate":50}}}}"#;
+    let server = Server::with(&[OK.body(LEFT)]).await;
+    let points = DeclaredSettings::new().dimension(Dimension::Tokens);
+    let strategy = Adaptive::builder().declared(points).build();
+    let strategy = Arc::new(strategy.expect("the settings are in range"));
+    let layer = RetryLayer::shared(strategy.clone(), HttpResults::new()).replay(HttpRequests);
+    let service = layer.layer(reader(BodyRefusals::GraphQl));
+    let answer = service.oneshot(post(&server.url)).await;
+    assert_eq!(text(answer).await, LEFT);
+    let rate = strategy.send_rate().snapshot(strategy.clock().now());
+    let limit = rate.declared.expect("a limit");
+    assert_eq!((limit.dimension, limit.limit), (Dimension::Tokens, 1_000));
+}
+
+#[tokio::test]
 async fn the_body_of_a_refusal_counts_too() {
     let spent = Said::new(429).body(r#"{"error": {"code": "insufficient_quota"}}"#);
     let server = Server::with(&[spent]).await;
-    let answer = reader(BodyRefusals::GraphQl).oneshot(post(&server.url));
+    let both = (BodyRefusals::GraphQl, RefusalClassifier::new());
+    let answer = reader(both).oneshot(post(&server.url));
     let answer = answer.await.expect("an answer");
     let read: Result<_, &BoxError> = Ok(&answer);
     let failure = HttpResults::new().classify(read).expect("a refusal");

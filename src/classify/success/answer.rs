@@ -68,7 +68,7 @@ impl BodyRefusals {
             Self::Kraken => {
                 let mut found = None;
                 json::walk(body, |path, value| {
-                    if json::leads_to(path, "error.[]") {
+                    if json::leads_to(path, &["error", "[]"]) {
                         let last =
                             value.and_then(|value| value.rsplit(|byte| *byte == b':').next());
                         found = found.or_else(|| when(last?, SECOND));

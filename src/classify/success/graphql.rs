@@ -33,25 +33,25 @@ struct Said<'a> {
 fn said<'a>(parts: &HttpResponseParts<'a>) -> Option<Said<'a>> {
     let mut said = Said::default();
     json::walk(parts.refusal()?, |path, value| {
-        let place = |pattern| json::leads_to(path, pattern);
+        let place = |pattern: &[&str]| json::leads_to(path, pattern);
         let whole = || whole(value?);
-        if place("extensions.cost.requestedQueryCost") {
+        if place(&["extensions", "cost", "requestedQueryCost"]) {
             said.requested = whole();
-        } else if place("extensions.cost.actualQueryCost") {
+        } else if place(&["extensions", "cost", "actualQueryCost"]) {
             said.actual = whole();
-        } else if place("extensions.cost.throttleStatus.maximumAvailable") {
+        } else if place(&["extensions", "cost", "throttleStatus", "maximumAvailable"]) {
             said.most = whole();
-        } else if place("extensions.cost.throttleStatus.currentlyAvailable") {
+        } else if place(&["extensions", "cost", "throttleStatus", "currentlyAvailable"]) {
             said.left = whole();
-        } else if place("extensions.cost.throttleStatus.restoreRate") {
+        } else if place(&["extensions", "cost", "throttleStatus", "restoreRate"]) {
             said.a_second = whole().filter(|rate| *rate > 0);
-        } else if place("data.rateLimit.limit") {
+        } else if place(&["data", "rateLimit", "limit"]) {
             said.limit = whole();
-        } else if place("data.rateLimit.cost") {
+        } else if place(&["data", "rateLimit", "cost"]) {
             said.cost = whole();
-        } else if place("data.rateLimit.remaining") {
+        } else if place(&["data", "rateLimit", "remaining"]) {
             said.remaining = whole();
-        } else if place("data.rateLimit.resetAt") {
+        } else if place(&["data", "rateLimit", "resetAt"]) {
             said.reset_at = value;
         }
     })?;

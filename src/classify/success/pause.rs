@@ -47,7 +47,7 @@ pub fn pause_after(parts: &HttpResponseParts<'_>) -> Option<Duration> {
     let span = hint.or_else(in_header).or_else(|| {
         let mut found = None;
         json::walk(parts.refusal()?, |path, value| {
-            if json::leads_to(path, "backoff") {
+            if json::leads_to(path, &["backoff"]) {
                 found = value.and_then(|value| decimal(value, SECOND));
             }
         })?;

@@ -12,7 +12,7 @@ use http::Response;
 use http_body::Body;
 use paceline::{
     Failure,
-    classify::{BodyBeginning, Classifier, HttpResponseParts},
+    classify::{BodyBeginning, BodyEnd, Classifier, HttpResponseParts},
     wait::DefaultSleep,
 };
 use tower_layer::Layer;
@@ -23,23 +23,26 @@ use super::Replayed;
 /// Reads the bodies that a classifier [wants](Classifier::wants_body), for an [`HttpResults`] above
 /// it: at most 64 KiB of each.
 ///
-/// The layer belongs under a [`RetryLayer::http`](crate::RetryLayer::http), which takes the
-/// classifier's word for every response. The caller gets the body as it came. The bodies of
-/// refusals are read too, so that their error codes count.
+/// The layer belongs under a [`RetryLayer::http`](crate::RetryLayer::http), whose table decides
+/// where the classifier does not know. The caller gets the body as it came. A strategy that obeys
+/// declared limits hears those of [`graphql_limits`](paceline::classify::graphql_limits) too.
 ///
 /// # Examples
 ///
 /// A client of a GraphQL service, which refuses with status 200:
 ///
 /// ```
-/// use paceline::classify::{BodyRefusals, RefusalClassifier};
+/// use paceline::classify::BodyRefusals;
 /// use paceline_tower::{ReadBodies, RetryLayer};
 /// use tower::ServiceBuilder;
 ///
 /// let client = ServiceBuilder::new()
 ///     .layer(RetryLayer::bulk())
-///     .layer(ReadBodies::new((BodyRefusals::GraphQl, RefusalClassifier::new())));
+///     .layer(ReadBodies::new(BodyRefusals::GraphQl));
 /// ```
+///
+/// With a pair `(BodyRefusals::GraphQl, RefusalClassifier::new())` the bodies of other statuses
+/// count as well.
 ///
 /// [`HttpResults`]: super::HttpResults
 #[derive(Clone, Copy, Debug)]
@@ -70,9 +73,13 @@ pub struct BodyReader<Svc, C> {
     classifier: C,
 }
 
-/// What a response means, by a classifier that has read its body.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Judged(pub(super) Option<Failure>);
+/// What a response means, by a classifier that may have read its body. `None` if it does not know.
+#[derive(Clone)]
+pub(super) struct Judged {
+    pub(super) failure: Option<Failure>,
+    /// What was read. The body of the response shares it.
+    pub(super) read: Bytes,
+}
 
 impl<Svc, Req, B, C> Service<Req> for BodyReader<Svc, C>
 where
@@ -104,7 +111,7 @@ async fn judge<B: Body<Data = Bytes> + Unpin>(
 ) -> Response<Replayed<B>> {
     let (mut head, mut body) = response.into_parts();
     let parts = HttpResponseParts::new(head.status, &head.headers);
-    let (failure, body) = if classifier.wants_body(&parts) {
+    let (failure, read, body) = if classifier.wants_body(&parts) {
         let mut trailers = None;
         let poll_piece = |context: &mut Context<'_>| {
             let frame = Pin::new(&mut body).poll_frame(context)?;
@@ -117,11 +124,14 @@ async fn judge<B: Body<Data = Bytes> + Unpin>(
         };
         let beginning = BodyBeginning::read(DefaultSleep::new(), None, poll_piece).await;
         let failure = beginning.classify(classifier, parts);
-        (failure, Replayed::after(beginning, trailers, body))
+        let read = Bytes::from(beginning.bytes);
+        let body = Replayed::after(read.clone(), beginning.end, trailers, body);
+        (failure, read, body)
     } else {
-        (classifier.classify(&parts), Replayed::unread(body))
+        let unread = Replayed::after(Bytes::new(), BodyEnd::Long, None, body);
+        (classifier.classify(&parts), Bytes::new(), unread)
     };
-    head.extensions.insert(Judged(failure));
+    head.extensions.insert(Judged { failure, read });
     Response::from_parts(head, body)
 }
 

@@ -9,10 +9,7 @@ use core::{
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Request};
 use http_body::{Body, Frame, SizeHint};
-use paceline::{
-    Idempotency,
-    classify::{BodyBeginning, BodyEnd},
-};
+use paceline::{Idempotency, classify::BodyEnd};
 
 use crate::Replay;
 
@@ -133,31 +130,22 @@ impl<B: Body<Data = Bytes> + Unpin> Replayed<B> {
         }
     }
 
-    /// Returns a body as it was before its beginning was read. `trailers` came at its end.
+    /// Returns a body as it was before `data` was read of it. `trailers` came at its end.
     pub(super) fn after(
-        beginning: BodyBeginning<B::Error>,
+        data: Bytes,
+        end: BodyEnd<B::Error>,
         trailers: Option<HeaderMap>,
         rest: B,
     ) -> Self {
-        let (is_whole, failed) = match beginning.end {
+        let (is_whole, failed) = match end {
             BodyEnd::Failed(error) => (true, Some(error)),
             end => (matches!(end, BodyEnd::Whole), None),
         };
         Self {
-            data: beginning.bytes.into(),
+            data,
             trailers,
             failed,
             rest: (!is_whole).then_some(rest),
-        }
-    }
-
-    /// Returns a body of which nothing was read.
-    pub(super) const fn unread(rest: B) -> Self {
-        Self {
-            data: Bytes::new(),
-            trailers: None,
-            failed: None,
-            rest: Some(rest),
         }
     }
 

@@ -7,7 +7,7 @@ use paceline::{
     Failure,
     classify::{
         Classifier, HeaderLimits, HttpResponseParts, RefusalClassifier, ServiceUnavailable,
-        pause_after,
+        graphql_limits, pause_after,
     },
     law::LimitReports,
     operation::Stop,
@@ -21,8 +21,8 @@ use crate::{
 
 /// Classifies responses over HTTP by [`RefusalClassifier`], and errors by [`failure_of`].
 ///
-/// A layer [`ReadBodies`](crate::ReadBodies) below brings a classifier that reads bodies. The word
-/// of that classifier goes before the table.
+/// A layer [`ReadBodies`](crate::ReadBodies) below brings a classifier that reads bodies. What that
+/// classifier knows goes before the table.
 ///
 /// A response is an answer, whatever it says: when there is no retry, the caller gets it as from
 /// the service itself. A success of a request with [`Weights`](paceline::set::Weights) has an
@@ -77,16 +77,24 @@ impl<B, E: 'static> Classify<Response<B>, E> for HttpResults {
 
     fn classify(&self, result: Result<&Response<B>, &E>) -> Option<Failure> {
         match result {
-            Ok(response) => match response.extensions().get() {
-                Some(Judged(failure)) => *failure,
-                None => self.responses.classify(response),
-            },
+            Ok(response) => {
+                let judged = response.extensions().get::<Judged>();
+                let judged = judged.and_then(|judged| judged.failure);
+                judged.or_else(|| self.responses.classify(response))
+            }
             Err(error) => Some(failure_of(error)),
         }
     }
 
     fn limits(&self, response: &Response<B>) -> LimitReports {
-        HeaderLimits::new().read(&HttpResponseParts::of(response))
+        let parts = HttpResponseParts::of(response);
+        let mut limits = HeaderLimits::new().read(&parts);
+        if let Some(Judged { read, .. }) = response.extensions().get() {
+            for limit in graphql_limits(&parts.with_refusal(read)).iter() {
+                limits.push(*limit);
+            }
+        }
+        limits
     }
 
     fn pause(&self, response: &Response<B>) -> Option<Duration> {
@@ -100,6 +108,7 @@ impl<B, E: 'static> Classify<Response<B>, E> for HttpResults {
 
     fn answer<O: Conclude>(&self, response: Response<B>, outcome: Option<O>) -> Response<B> {
         let mut response = response;
+        response.extensions_mut().remove::<Judged>();
         // The cost may stand in the body, which the caller reads.
         if let Some(charge) = outcome.as_ref().and_then(Conclude::charge) {
             response.extensions_mut().insert(charge);
