@@ -14,7 +14,7 @@ use paceline::{
 
 /// The longest answer that is read, in bytes, but for the last piece. Of a longer answer no key
 /// counts as refused.
-pub(crate) const LONGEST: usize = 1 << 20;
+const LONGEST: usize = 1 << 20;
 
 type Answers = dyn for<'a> Classifier<HttpResponseParts<'a>> + Send + Sync;
 
@@ -74,6 +74,11 @@ impl Batch {
             (_, Some(_)) => Some(failure.with_retry_safety(RetrySafety::No)),
         }
     }
+}
+
+/// Returns `true` if an answer is longer than what was read of it, and not too long.
+pub(crate) fn wants_more<E>(beginning: &BodyBeginning<E>) -> bool {
+    matches!(beginning.end, BodyEnd::Long) && beginning.bytes.len() < LONGEST
 }
 
 /// Counts the keys that are throttled, or returns `None` if the body ends too early.

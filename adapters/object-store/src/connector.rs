@@ -33,7 +33,7 @@ use paceline::{
 
 use crate::{
     Lanes,
-    batches::{Batch, LONGEST},
+    batches::{Batch, wants_more},
     bounds::Bounds,
     capacity::capacity,
 };
@@ -222,8 +222,7 @@ impl Paced {
         let response = self.inner.execute(request).await.map_err(Unwell::Failed)?;
         let answers = &*self.settings.answers;
         let parts = HttpResponseParts::of(&response);
-        let batch = batch.filter(|_| response.status().is_success());
-        let is_late = batch.is_some() || may_fail_late && response.status().is_success();
+        let is_late = (batch.is_some() || may_fail_late) && response.status().is_success();
         if !is_late && !answers.wants_body(&parts) {
             return match answers.classify(&parts) {
                 None => Ok(response),
@@ -232,10 +231,8 @@ impl Paced {
         }
         let (parts, mut body) = response.into_parts();
         let mut beginning = read(&mut body, left()).await;
-        while batch.is_some()
-            && matches!(beginning.end, BodyEnd::Long)
-            && beginning.bytes.len() < LONGEST
-        {
+        let batch = batch.filter(|_| is_late);
+        while batch.is_some() && wants_more(&beginning) {
             let more = read(&mut body, left()).await;
             beginning.bytes.extend(more.bytes);
             beginning.end = more.end;

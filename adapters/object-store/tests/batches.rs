@@ -260,6 +260,25 @@ async fn each_send_of_a_store_that_repeats_the_batch_is_heard() {
     assert_eq!(strategy.snapshot().counts.throttled, throttled as u64);
 }
 
+/// A thousand keys with long names take more than the beginning of a body. A megabyte is too much.
+#[tokio::test(start_paused = true)]
+async fn a_long_answer_is_read_and_an_endless_one_is_not() {
+    for (blanks, throttled) in [(200_000, 1), (1_200_000, 0)] {
+        let limit = Limit::new(1.0, 3.0);
+        let server = server(200, move |request| {
+            let end = " ".repeat(blanks) + "</DeleteResult>";
+            limit.s3(request).replace("</DeleteResult>", &end)
+        })
+        .await;
+        let write = standard();
+        let lanes = Lanes::shared(write.clone(), write.clone());
+        let store = s3(&server, PacedConnector::new(Hyper, lanes).refusals_by_key());
+        let (deleted, errors) = delete(&store, 5).await;
+        assert_eq!((deleted, errors.len(), server.requests()), (names(3), 2, 1));
+        assert_eq!(write.snapshot().counts.throttled, throttled, "{blanks}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn keys_that_azure_refused_are_sent_again() {
     let limit = Limit::new(2.0, 3.0);

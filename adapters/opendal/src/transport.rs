@@ -16,7 +16,7 @@ use paceline::{
 };
 
 use crate::{
-    batches::{Batch, LONGEST},
+    batches::{Batch, wants_more},
     capacity::capacity,
     host::{HttpBody, HttpTransport, HttpTransporter},
     layer::Settings,
@@ -45,8 +45,7 @@ impl Paced {
         let response = self.inner.fetch(request).await.map_err(Unwell::Failed)?;
         let answers = &*self.settings.answers;
         let parts = HttpResponseParts::of(&response);
-        let batch = batch.filter(|_| response.status().is_success());
-        let is_late = batch.is_some() || may_fail_late && response.status().is_success();
+        let is_late = (batch.is_some() || may_fail_late) && response.status().is_success();
         if !is_late && !answers.wants_body(&parts) {
             return match answers.classify(&parts) {
                 None => Ok(response),
@@ -55,10 +54,8 @@ impl Paced {
         }
         let (parts, body) = response.into_parts();
         let (mut beginning, body, mut rest) = read(body, left()).await;
-        while batch.is_some()
-            && matches!(beginning.end, BodyEnd::Long)
-            && beginning.bytes.len() < LONGEST
-        {
+        let batch = batch.filter(|_| is_late);
+        while batch.is_some() && wants_more(&beginning) {
             let more = read_on(&mut rest, left()).await;
             beginning.bytes.extend(more.bytes);
             beginning.end = more.end;
