@@ -10,8 +10,8 @@ use aws_smithy_runtime_api::{
         interceptors::{
             Intercept,
             context::{
-                BeforeTransmitInterceptorContextMut, FinalizerInterceptorContextMut,
-                FinalizerInterceptorContextRef,
+                BeforeSerializationInterceptorContextRef, BeforeTransmitInterceptorContextMut,
+                FinalizerInterceptorContextMut, FinalizerInterceptorContextRef,
             },
         },
         orchestrator::OrchestratorError,
@@ -26,7 +26,7 @@ use aws_smithy_types::{
 };
 
 use crate::{
-    Misconfigured, Pacing,
+    Misconfigured, Pacing, batch,
     classifier::{Decision, leave},
     failure,
     limit::{self, Limit},
@@ -160,6 +160,20 @@ impl Intercept for PacingInterceptor {
         Self::NAME
     }
 
+    /// Counts the items of a batch, of which the serialized request does not tell.
+    fn read_before_serialization(
+        &self,
+        context: &BeforeSerializationInterceptorContextRef<'_>,
+        components: &RuntimeComponents,
+        bag: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let items = batch::items(self.pacing.batches(), context.input());
+        if let Some(items) = items.filter(|_| parts::is_last(self, components)) {
+            bag.interceptor_state().store_put(items);
+        }
+        Ok(())
+    }
+
     fn modify_before_retry_loop(
         &self,
         context: &mut BeforeTransmitInterceptorContextMut<'_>,
@@ -176,6 +190,7 @@ impl Intercept for PacingInterceptor {
         // Other clients of Smithy have retries disabled unless they are told otherwise.
         let once = self.host == Host::Sdk && is_disabled(bag);
         let bounds = Bounds {
+            items: bag.load::<batch::Items>().map_or(1, |items| items.0),
             repeatable: !once && (!body.is_streaming() || body.try_clone().is_some()),
             span: operation_timeout,
             attempt: Limit::take(bag),
@@ -235,7 +250,11 @@ impl Intercept for PacingInterceptor {
         };
         let failure =
             failure::of_attempt(context.inner(), components, self.pacing.meaning_of_503());
-        let (verdict, overtook) = operation.finish(failure.as_ref());
+        let refused = match failure {
+            None => batch::failure(self.pacing.batches(), context.inner(), operation.items()),
+            Some(_) => failure,
+        };
+        let (verdict, overtook) = operation.finish(refused.as_ref());
         if overtook && context.response().is_some() {
             return Err(Misconfigured::NoHttpClient.into());
         }

@@ -2,6 +2,8 @@
 
 extern crate alloc;
 
+mod batch;
+mod capacity;
 mod classifier;
 mod failure;
 mod http_client;

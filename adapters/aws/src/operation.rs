@@ -11,6 +11,7 @@ use paceline::{
 
 use crate::{
     Pacing,
+    capacity::capacity,
     limit::Limit,
     turn::{Awaited, Pending},
 };
@@ -23,7 +24,7 @@ use crate::{
 pub(crate) struct Operation {
     state: Stage,
     verdict: Verdict,
-    limit: Option<Limit>,
+    bounds: Bounds,
     begun_by: usize,
 }
 
@@ -44,6 +45,8 @@ enum Stage {
 /// What bounds an operation from outside.
 #[derive(Debug)]
 pub(crate) struct Bounds {
+    /// How many items the request sends, 1 if it is no batch.
+    pub(crate) items: u32,
     /// Whether the request can be sent a second time: some bodies cannot.
     pub(crate) repeatable: bool,
     /// How long the whole operation may take.
@@ -70,22 +73,10 @@ impl Storable for Operation {
 impl Operation {
     /// Begins an operation, for the interceptor at that address.
     pub(crate) fn begin(pacing: &Pacing, bounds: Bounds, by: usize) -> Self {
-        let mut operation = paceline::Operation::new(pacing.strategy().clone());
-        if let Some(scope) = pacing.scope_name() {
-            operation = operation.scope(scope);
-        }
-        if let Some(span) = pacing.longest_hint() {
-            operation = operation.max_retry_after(span);
-        }
-        if let Some(span) = bounds.span {
-            operation = operation.deadline(span);
-        }
-        let mut attempts = operation.start();
-        attempts.set_repeatable(bounds.repeatable);
         Self {
-            state: Stage::Own(attempts),
+            state: Stage::Own(start(pacing, &bounds, bounds.items)),
             verdict: Verdict::None,
-            limit: bounds.attempt,
+            bounds,
             begun_by: by,
         }
     }
@@ -111,9 +102,14 @@ impl Operation {
         self.begun_by
     }
 
+    /// Returns how many items the request sends.
+    pub(crate) const fn items(&self) -> u32 {
+        self.bounds.items
+    }
+
     /// Returns the time limit of each attempt.
     pub(crate) const fn limit(&self) -> Option<&Limit> {
-        self.limit.as_ref()
+        self.bounds.attempt.as_ref()
     }
 
     /// Takes the turn of an attempt, or returns the wait for it that is left to the HTTP client.
@@ -126,7 +122,15 @@ impl Operation {
         if self.verdict != Verdict::None {
             attempts.slept(); // by the orchestrator
         }
-        match attempts.next(pacing.strategy().clock(), None) {
+        let clock = pacing.strategy().clock();
+        let mut next = attempts.next(clock, None);
+        if let Next::Stop(stop) = &next
+            && let Some(less) = capacity(stop)
+        {
+            attempts = start(pacing, &self.bounds, less);
+            next = attempts.next(clock, None);
+        }
+        match next {
             Next::Sleep(_) | Next::InLine(_) => {
                 let lent = Awaited::new(attempts);
                 self.state = Stage::Lent(lent.clone());
@@ -159,6 +163,23 @@ impl Operation {
         }
         (self.verdict, overtook)
     }
+}
+
+/// Returns the attempts of an operation that takes so many tokens.
+fn start(pacing: &Pacing, bounds: &Bounds, tokens: u32) -> Pending {
+    let mut operation = paceline::Operation::new(pacing.strategy().clone()).weight(tokens);
+    if let Some(scope) = pacing.scope_name() {
+        operation = operation.scope(scope);
+    }
+    if let Some(span) = pacing.longest_hint() {
+        operation = operation.max_retry_after(span);
+    }
+    if let Some(span) = bounds.span {
+        operation = operation.deadline(span);
+    }
+    let mut attempts = operation.start();
+    attempts.set_repeatable(bounds.repeatable);
+    attempts
 }
 
 /// Records the outcome of an attempt, and decides what comes next.

@@ -1,12 +1,13 @@
 //! What a user holds: one strategy, and the parts of it that a client is configured with.
 
-use alloc::sync::Arc;
-use core::time::Duration;
+use alloc::{sync::Arc, vec::Vec};
+use core::{fmt, time::Duration};
 
 use aws_smithy_runtime_api::client::http::HttpClient;
 use paceline::{Adaptive, RetryStrategy, classify::ServiceUnavailable};
 
 use crate::{
+    batch::Batch,
     classifier::PacingClassifier,
     http_client::{PacedHttpClient, default_http_client},
     interceptor::{Host, PacingInterceptor},
@@ -70,6 +71,7 @@ pub struct Pacing {
     scope: Option<Arc<str>>,
     max_retry_after: Option<Duration>,
     unavailable: ServiceUnavailable,
+    batches: Vec<Batch>,
 }
 
 impl Pacing {
@@ -112,6 +114,7 @@ impl Pacing {
             scope: None,
             max_retry_after: None,
             unavailable: ServiceUnavailable::default(),
+            batches: Vec::new(),
         }
     }
 
@@ -137,6 +140,52 @@ impl Pacing {
     #[must_use]
     pub const fn max_retry_after(mut self, span: Duration) -> Self {
         self.max_retry_after = Some(span);
+        self
+    }
+
+    /// Counts the items of an operation that sends several of them, and of which the service may
+    /// refuse some inside a success. To be called once for each such operation.
+    ///
+    /// `items` counts what an input sends: the request takes as many tokens. `refused` counts what
+    /// an output gives back: that part counts as throttled. Send it again yourself, as without
+    /// paceline.
+    ///
+    /// | operation | items of the input | refused by the output |
+    /// |---|---|---|
+    /// | [`BatchWriteItem`](https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html) | the requests of all tables | those in `UnprocessedItems` |
+    /// | [`BatchGetItem`](https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html) | the keys of all tables | those in `UnprocessedKeys` |
+    /// | [`PutRecords`](https://docs.aws.amazon.com/kinesis/latest/APIReference/API_PutRecords.html) | `Records` | `FailedRecordCount` |
+    /// | [`PutRecordBatch`](https://docs.aws.amazon.com/firehose/latest/APIReference/API_PutRecordBatch.html) | `Records` | `FailedPutCount` |
+    /// | [`SendMessageBatch`](https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessageBatch.html) | `Entries` | those in `Failed` whose code is one of throttling |
+    ///
+    /// A strategy that holds fewer tokens than a request has items counts the request as what it
+    /// holds.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use aws_sdk_s3::operation::delete_objects::{DeleteObjectsInput, DeleteObjectsOutput};
+    /// use paceline_aws::Pacing;
+    ///
+    /// let pacing = Pacing::bulk().batch(
+    ///     |input: &DeleteObjectsInput| input.delete().map_or(1, |delete| delete.objects().len()),
+    ///     |output: &DeleteObjectsOutput| {
+    ///         let slow = |error: &&aws_sdk_s3::types::Error| error.code() == Some("SlowDown");
+    ///         output.errors().iter().filter(slow).count()
+    ///     },
+    /// );
+    /// ```
+    #[must_use]
+    pub fn batch<I, O>(
+        mut self,
+        items: impl Fn(&I) -> usize + Send + Sync + 'static,
+        refused: impl Fn(&O) -> usize + Send + Sync + 'static,
+    ) -> Self
+    where
+        I: fmt::Debug + Send + Sync + 'static,
+        O: fmt::Debug + Send + Sync + 'static,
+    {
+        self.batches.push(Batch::new(items, refused));
         self
     }
 
@@ -180,6 +229,10 @@ impl Pacing {
     /// requests.
     pub fn plugin(&self, inner: impl HttpClient + 'static) -> PacingPlugin {
         PacingPlugin::new(self, inner)
+    }
+
+    pub(crate) fn batches(&self) -> &[Batch] {
+        &self.batches
     }
 
     pub(crate) const fn longest_hint(&self) -> Option<Duration> {

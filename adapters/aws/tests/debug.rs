@@ -22,6 +22,6 @@ fn every_public_type_prints_in_one_line_of_values() {
     assert_eq!(
         format!("{pacing:?}"),
         "Pacing { strategy: Standard { max_attempts: 3, quota: 500, .. }, scope: Some(\"orders\"), \
-         max_retry_after: Some(9s), unavailable: Transient }"
+         max_retry_after: Some(9s), unavailable: Transient, batches: [] }"
     );
 }

@@ -4,6 +4,8 @@
 
 extern crate paceline_object_store_0_13 as paceline_object_store;
 
+#[path = "../../object-store/tests/batches.rs"]
+mod batches;
 #[path = "../../object-store/tests/connector.rs"]
 mod connector;
 #[path = "../../object-store/tests/failures.rs"]

@@ -1,7 +1,7 @@
 //! The connector of stores that speak HTTP: below their operations, where each request is seen as
 //! it was answered.
 
-use alloc::{boxed::Box, format, string::String, sync::Arc};
+use alloc::{boxed::Box, format, string::String, sync::Arc, vec::Vec};
 use core::{
     error::Error,
     fmt, mem,
@@ -31,7 +31,12 @@ use paceline::{
     wait::DefaultSleep,
 };
 
-use crate::{Lanes, bounds::Bounds};
+use crate::{
+    Lanes,
+    batches::{Batch, wants_more},
+    bounds::Bounds,
+    capacity::capacity,
+};
 
 type Answers = dyn for<'a> Classifier<HttpResponseParts<'a>> + Send + Sync;
 type Choose = dyn Fn(&HttpRequest) -> Lanes + Send + Sync;
@@ -83,6 +88,7 @@ pub struct PacedConnector {
     settings: Arc<Settings>,
     bounds: Bounds,
     tells: Option<AttemptHeader>,
+    by_key: bool,
 }
 
 /// Which lanes are for which request, and what answers mean.
@@ -114,6 +120,7 @@ impl PacedConnector {
             settings: Arc::new(settings),
             bounds: Bounds::default(),
             tells: None,
+            by_key: false,
         }
     }
 
@@ -142,6 +149,19 @@ impl PacedConnector {
         self.tells = Some(header);
         self
     }
+
+    /// Lets a store for S3 say of each key of a batch of deletes whether S3 refused it.
+    ///
+    /// A store for S3 sends a whole batch again, ten times at most, if S3 refused some of its keys,
+    /// and loses what S3 said of each. With this setting the store returns an error for each
+    /// refused key, and sends nothing again. [`PacedStore`](crate::PacedStore) with
+    /// [`Pacing::over_connector`](crate::Pacing::over_connector) around it sends these keys again.
+    /// A store for Azure is so already.
+    #[must_use]
+    pub fn refusals_by_key(mut self) -> Self {
+        self.by_key = true;
+        self
+    }
 }
 
 impl HttpConnector for PacedConnector {
@@ -153,6 +173,7 @@ impl HttpConnector for PacedConnector {
             settings,
             bounds: self.bounds,
             tells: self.tells,
+            by_key: self.by_key,
         }))
     }
 }
@@ -178,11 +199,14 @@ struct Paced {
     settings: Arc<Settings>,
     bounds: Bounds,
     tells: Option<AttemptHeader>,
+    by_key: bool,
 }
 
 /// What came of an attempt that did not succeed.
 enum Unwell {
     Answered(Failure, HttpResponse),
+    /// The service refused some keys of a batch, and the answer names them.
+    Partly(Failure, HttpResponse),
     Failed(HttpError),
 }
 
@@ -190,6 +214,7 @@ impl Paced {
     async fn send(
         &self,
         request: HttpRequest,
+        batch: Option<Batch>,
         left: impl Fn() -> Option<Duration>,
     ) -> core::result::Result<HttpResponse, Unwell> {
         let uri = request.uri();
@@ -197,7 +222,7 @@ impl Paced {
         let response = self.inner.execute(request).await.map_err(Unwell::Failed)?;
         let answers = &*self.settings.answers;
         let parts = HttpResponseParts::of(&response);
-        let is_late = may_fail_late && response.status().is_success();
+        let is_late = (batch.is_some() || may_fail_late) && response.status().is_success();
         if !is_late && !answers.wants_body(&parts) {
             return match answers.classify(&parts) {
                 None => Ok(response),
@@ -205,12 +230,24 @@ impl Paced {
             };
         }
         let (parts, mut body) = response.into_parts();
-        let beginning = read(&mut body, left()).await;
+        let mut beginning = read(&mut body, left()).await;
+        let batch = batch.filter(|_| is_late);
+        while batch.is_some() && wants_more(&beginning) {
+            let more = read(&mut body, left()).await;
+            beginning.bytes.extend(more.bytes);
+            beginning.end = more.end;
+        }
         let answer = HttpResponseParts::new(parts.status, &parts.headers);
         let failure = beginning.classify(answers, answer);
+        let part = batch.and_then(|batch| batch.classify(answers, answer, &beginning));
+        let says_keys = part.is_some_and(|part| self.by_key || part.part().is_some());
+        if self.by_key && failure.is_none() && batch.is_some() {
+            spell(&mut beginning.bytes);
+        }
         let response = HttpResponse::from_parts(parts, joined(beginning, body));
-        match failure {
+        match failure.or(part) {
             None => Ok(response),
+            Some(failure) if says_keys => Err(Unwell::Partly(failure, response)),
             Some(failure) => Err(Unwell::Answered(failure, response)),
         }
     }
@@ -228,9 +265,9 @@ impl Paced {
 impl HttpService for Paced {
     async fn call(&self, request: HttpRequest) -> core::result::Result<HttpResponse, HttpError> {
         let strategy = self.strategy(&request);
-        let operation = Operation::new(&*strategy).idempotency(idempotency(&request));
-        let operation = self.bounds.apply(operation);
-        let operation = operation.inside(request.extensions().get().copied());
+        let body = request.body().as_bytes().map(Bytes::as_ref);
+        let (method, query) = (request.method().as_str(), request.uri().query());
+        let batch = Batch::of(method, query, body.unwrap_or_default());
         let clock = strategy.clock();
         let begun = clock.now();
         let left_of = |span: Option<Duration>, begun| {
@@ -242,11 +279,20 @@ impl HttpService for Paced {
                 header.tell(&attempt, request.headers_mut());
             }
             let (limit, begun) = (attempt.time_limit(), clock.now());
-            self.send(request, move || left_of(limit, begun))
+            self.send(request, batch, move || left_of(limit, begun))
         };
-        let stopped = match operation.run_async_with(classify, send).await {
-            Ok(response) => return Ok(response),
-            Err(stopped) => stopped,
+        let mut tokens = batch.map_or(1, |batch| batch.keys);
+        let stopped = loop {
+            let operation = Operation::new(&*strategy).idempotency(idempotency(&request));
+            let operation = self.bounds.apply(operation).weight(tokens);
+            let operation = operation.inside(request.extensions().get().copied());
+            match operation.run_async_with(classify, send).await {
+                Ok(response) => return Ok(response),
+                Err(stopped) => match capacity(stopped.stop()) {
+                    Some(less) => tokens = less,
+                    None => break stopped,
+                },
+            }
         };
         // What is handed on as it is the store would send again: errors but those of unknown kind,
         // and some of the statuses.
@@ -265,7 +311,7 @@ impl HttpService for Paced {
                 let refused = GaveUp { said, stop };
                 Err(HttpError::new(HttpErrorKind::Unknown, refused))
             }
-            Ok(Unwell::Answered(_, response)) => Ok(response),
+            Ok(Unwell::Answered(_, response) | Unwell::Partly(_, response)) => Ok(response),
             Ok(Unwell::Failed(error)) if stop.why() == StopReason::MaybeExecuted => Err(error),
             Ok(Unwell::Failed(error)) => Err(HttpError::new(HttpErrorKind::Unknown, error)),
             // Nothing was sent, or it was cut off.
@@ -347,6 +393,16 @@ impl Body for Begun {
     }
 }
 
+/// Spells the code of throttling with a character reference. A store for S3 that finds the code in
+/// the text repeats the whole batch. Its parser reads the same as before.
+fn spell(xml: &mut Vec<u8>) {
+    let text = core::str::from_utf8(xml).unwrap_or("<![CDATA[");
+    // There a reference is none.
+    if !text.contains("<![CDATA[") {
+        *xml = text.replace("SlowDown", "Slow&#68;own").into();
+    }
+}
+
 /// Whether `request` may be repeated after a timeout. Of DELETE, POST, COPY and MKCOL only the store
 /// knows: its `idempotent` is no part of a request.
 fn idempotency(request: &HttpRequest) -> Idempotency {
@@ -360,7 +416,9 @@ fn idempotency(request: &HttpRequest) -> Idempotency {
 /// not carried out.
 fn classify(unwell: &Unwell) -> Failure {
     let error = match unwell {
-        Unwell::Answered(failure, _) => return failure.with_execution(Execution::Rejected),
+        Unwell::Answered(failure, _) | Unwell::Partly(failure, _) => {
+            return failure.with_execution(Execution::Rejected);
+        }
         Unwell::Failed(error) => error,
     };
     match error.kind() {

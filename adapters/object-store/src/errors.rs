@@ -6,15 +6,16 @@ use paceline::{
     classify::{Classifier, IoErrorClassifier, ServiceUnavailable},
 };
 
-/// What stands before the status in the text of `object_store`'s own error, whose type is private.
-const BEFORE_STATUS: &str = "status code: ";
+/// What stands before the status in the texts of `object_store`'s own errors, whose types are
+/// private: of a request, and of a key in a batch of deletes of Azure.
+const BEFORE_STATUS: [&str; 2] = ["status code: ", "(code: "];
 
 /// Classifies the errors of `object_store`.
 ///
 /// | error | failure |
 /// |---|---|
 /// | [`Error::Generic`] whose text has `SlowDown` or `ServerBusy` | throttling |
-/// | … whose text has `status code: 429`, `503` or `509` | throttling |
+/// | … whose text has `status code: 429`, `503` or `509`, or `(code: 503)` and the like | throttling |
 /// | … `status code: 408`, `500`, `502`, `504`, or `InternalError` | transient |
 /// | … that was caused by an [`std::io::Error`] | as [`IoErrorClassifier`] says |
 /// | any other | not retryable |
@@ -66,7 +67,10 @@ impl Classifier<Error> for StoreErrors {
 
 /// Returns the first status that is written in `text`.
 fn status(text: &str) -> Option<u16> {
-    let (_, rest) = text.split_once(BEFORE_STATUS)?;
+    let mut found = BEFORE_STATUS
+        .iter()
+        .filter_map(|before| text.split_once(before));
+    let (_, rest) = found.next()?;
     rest.get(..3)?.parse().ok()
 }
 
@@ -118,6 +122,8 @@ mod tests {
             Failure::throttling()
         );
         assert_eq!(generic("<Code>InternalError</Code>"), Failure::transient());
+        let key = "Bulk delete request failed for key a: Busy (code: 503)";
+        assert!(generic(key).is_throttle());
         for nothing in [
             "",
             "status code: ",

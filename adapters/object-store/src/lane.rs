@@ -6,7 +6,7 @@ use core::future::Future;
 use object_store::{Error, Result};
 use paceline::{
     Idempotency, Operation, RetrySafety, RetryStrategy,
-    operation::{Attempt, Detached, Stop, Waiter},
+    operation::{Attempt, Attempts, Detached, Stop, Waiter},
     strategy::Reports,
     wait::DefaultSleep,
 };
@@ -19,6 +19,9 @@ pub(crate) struct Lane {
     pub(crate) strategy: Arc<dyn RetryStrategy>,
     pub(crate) pacing: Arc<Pacing>,
 }
+
+/// An operation whose attempts are made here.
+pub(crate) type Pending = Attempts<Arc<dyn RetryStrategy>>;
 
 /// A request that was let go, and whose outcome is to be recorded.
 pub(crate) type Sending = Detached<Arc<dyn RetryStrategy>>;
@@ -69,10 +72,15 @@ impl Lane {
         ended
     }
 
+    /// Returns the attempts of an operation that takes so many tokens.
+    pub(crate) fn start(&self, tokens: u32) -> Pending {
+        let operation = Operation::new(Arc::clone(&self.strategy)).weight(tokens);
+        self.pacing.bounds.apply(operation).start()
+    }
+
     /// Waits for a turn. Dropped before it has come, it gives the place back.
     pub(crate) async fn begin(&self) -> Result<Sending> {
-        let operation = Operation::new(Arc::clone(&self.strategy));
-        let mut attempts = self.pacing.bounds.apply(operation).start();
+        let mut attempts = self.start(1);
         let mut waiter = Waiter::new(DefaultSleep::new());
         let _attempt = waiter
             .next(&mut attempts, self.strategy.clock())
@@ -87,6 +95,17 @@ impl Lane {
             None => sending.succeeded(Reports::new()),
             Some(error) => sending.failed(&self.pacing.classify(error), Reports::new()),
         }
+    }
+
+    /// Records the outcome of an attempt after which there is no other.
+    pub(crate) fn conclude(&self, attempts: &mut Pending, error: Option<&Error>) {
+        let Some(error) = error else {
+            let _recorded = attempts.succeeded(Reports::new());
+            return;
+        };
+        let failure = self.pacing.classify(error);
+        let failure = failure.with_retry_safety(RetrySafety::No);
+        let _recorded = attempts.failed(&failure, Reports::new());
     }
 
     /// Records the error of a request that took its turn elsewhere: of a page that has begun, say.
@@ -105,7 +124,7 @@ impl Lane {
 }
 
 /// The error that nothing was sent, or that an attempt was cut off.
-fn of_stop(stop: Stop) -> Error {
+pub(crate) fn of_stop(stop: Stop) -> Error {
     generic(stop.into())
 }
 

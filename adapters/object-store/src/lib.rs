@@ -2,7 +2,10 @@
 
 extern crate alloc;
 
+#[cfg(feature = "http")]
+mod batches;
 mod bounds;
+mod capacity;
 #[cfg(feature = "http")]
 mod connector;
 mod errors;

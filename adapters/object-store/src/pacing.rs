@@ -4,7 +4,7 @@ use alloc::{boxed::Box, sync::Arc};
 use core::{fmt, time::Duration};
 
 use object_store::{Error, path::Path};
-use paceline::{Failure, RetryStrategy, classify::Classifier};
+use paceline::{Failure, RetryStrategy, Standard, classify::Classifier};
 
 use crate::{Lanes, bounds::Bounds, errors::StoreErrors, lane::Lane, prefix::Prefixes};
 
@@ -47,6 +47,7 @@ pub struct Pacing {
     classifier: Box<dyn Classifier<Error> + Send + Sync>,
     pub(crate) page: usize,
     pub(crate) bounds: Bounds,
+    pub(crate) over_connector: bool,
 }
 
 enum Scopes {
@@ -66,6 +67,34 @@ impl Pacing {
     #[must_use]
     pub fn bulk() -> Self {
         Self::of(Scopes::One(Lanes::bulk()))
+    }
+
+    /// Takes no turns and repeats no request, for a store whose [connector](crate::PacedConnector)
+    /// does both. What is left is to send again the keys of a batch of deletes that the service
+    /// refused.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[cfg(feature = "http")] {
+    /// use object_store::{Result, aws::{AmazonS3, AmazonS3Builder}, client::HttpConnector};
+    /// use paceline_object_store::{Lanes, PacedConnector, PacedStore, Pacing};
+    ///
+    /// fn store(inner: impl HttpConnector) -> Result<PacedStore<AmazonS3>> {
+    ///     let connector = PacedConnector::new(inner, Lanes::bulk()).refusals_by_key();
+    ///     let store = AmazonS3Builder::from_env().with_http_connector(connector).build()?;
+    ///     Ok(PacedStore::new(store, Pacing::over_connector()))
+    /// }
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn over_connector() -> Self {
+        let once = Standard::builder().max_attempts(1).build();
+        let once = Arc::new(once.unwrap_or_else(|_| Standard::new()));
+        Self {
+            over_connector: true,
+            ..Self::of(Scopes::One(Lanes::shared(once.clone(), once)))
+        }
     }
 
     /// Makes lanes for each prefix when it is first used: of the first `depth` directories of a
@@ -93,6 +122,7 @@ impl Pacing {
             classifier: Box::new(StoreErrors),
             page: PAGE,
             bounds: Bounds::default(),
+            over_connector: false,
         }
     }
 

@@ -126,8 +126,7 @@ impl<T: ObjectStore + ?Sized> ObjectStore for PacedStore<T> {
         &self,
         locations: BoxStream<'static, Result<Path>>,
     ) -> BoxStream<'static, Result<Path>> {
-        let delete = |locations| self.store().delete_stream(locations);
-        deleted(&self.pacing, locations, delete)
+        deleted(&self.pacing, &self.inner, locations)
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {

@@ -1,18 +1,23 @@
 //! Lists and deletes, which are streams.
 
-use alloc::sync::Arc;
-use std::sync::mpsc;
+use alloc::{sync::Arc, vec, vec::Vec};
 
 use futures_util::{
     StreamExt as _, TryStreamExt as _,
     stream::{self, BoxStream},
 };
-use object_store::{Error, ObjectMeta, Result, path::Path};
-use paceline::Idempotency;
+use object_store::{Error, ObjectMeta, ObjectStore, Result, path::Path};
+use paceline::{
+    Failure, Idempotency, Part,
+    operation::{Verdict, Waiter},
+    strategy::Reports,
+    wait::DefaultSleep,
+};
 
 use crate::{
     Pacing,
-    lane::{Lane, Sending},
+    capacity::capacity,
+    lane::{Lane, of_stop},
 };
 
 type Entries = BoxStream<'static, Result<ObjectMeta>>;
@@ -64,46 +69,151 @@ impl Pages {
     }
 }
 
-/// Takes a turn for each location before the store hears of it.
-///
-/// Stores answer in the order of the locations, so the lanes record the outcomes in that
-/// order. A store that deletes many at once and fails says so once: then the rest record one too
-/// early, of which nothing comes but that a success is recorded for a neighbour.
-pub(crate) fn deleted(
+/// How many objects are deleted by one request at most, where the service takes several. What a
+/// request takes at once has to come together in the lane, and more than this waits for long.
+const BATCH: usize = 50;
+/// How many batches are under way at once.
+const BATCHES: usize = 8;
+
+/// Deletes in batches. A batch takes a turn for each of its objects, and objects that the service
+/// throttled are sent again, in their order.
+pub(crate) fn deleted<T: ObjectStore + ?Sized>(
     pacing: &Arc<Pacing>,
+    store: &Arc<T>,
     locations: BoxStream<'static, Result<Path>>,
-    delete: impl FnOnce(BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>>,
 ) -> BoxStream<'static, Result<Path>> {
-    let (begun, to_end) = mpsc::channel();
-    let pacing = Arc::clone(pacing);
-    let in_turn = locations.then(move |location| {
-        let (pacing, begun) = (Arc::clone(&pacing), begun.clone());
+    let (pacing, store) = (Arc::clone(pacing), Arc::clone(store));
+    let batches = locations.ready_chunks(BATCH).flat_map(move |locations| {
+        let batches = batches(&pacing, locations);
+        stream::iter(batches)
+    });
+    let ended = batches.map(move |batch| {
+        let store = Arc::clone(&store);
         async move {
-            let in_turn = take_turn(&pacing, location).await;
-            let (record, location) = match in_turn {
-                Ok((record, location)) => (Some(record), Ok(location)),
-                // The store returns it, and there is nothing to record.
-                Err(error) => (None, Err(error)),
-            };
-            // There is no listener only if the stream is not polled.
-            drop(begun.send(record));
-            location
+            match batch {
+                Ok((lane, batch)) => delete_all(&lane, &*store, batch).await,
+                Err(error) => vec![Err(error)],
+            }
         }
     });
-    let ended = delete(in_turn.boxed()).inspect(move |ended| {
-        if let Ok(Some((lane, sending))) = to_end.try_recv() {
-            lane.end(sending, ended.as_ref().err());
-        }
-    });
-    ended.boxed()
+    ended.buffered(BATCHES).flat_map(stream::iter).boxed()
 }
 
-async fn take_turn(
-    pacing: &Arc<Pacing>,
-    location: Result<Path>,
-) -> Result<((Lane, Sending), Path)> {
-    let location = location?;
-    let lane = pacing.writes(&location);
-    let sending = lane.begin().await?;
-    Ok(((lane, sending), location))
+type Batch = (Lane, Vec<Path>);
+
+/// Splits `locations` where the lane changes. An error of the caller's own stays in its place.
+fn batches(pacing: &Arc<Pacing>, locations: Vec<Result<Path>>) -> Vec<Result<Batch>> {
+    let mut batches: Vec<Result<Batch>> = Vec::new();
+    for location in locations {
+        let next = location.map(|location| (pacing.writes(&location), location));
+        match (batches.last_mut(), next) {
+            (Some(Ok((lane, batch))), Ok((next, location)))
+                if Arc::ptr_eq(&lane.strategy, &next.strategy) =>
+            {
+                batch.push(location);
+            }
+            (_, next) => batches.push(next.map(|(lane, location)| (lane, vec![location]))),
+        }
+    }
+    batches
+}
+
+/// Deletes a batch, in smaller ones if the lane does not hold as many tokens.
+async fn delete_all(
+    lane: &Lane,
+    store: &(impl ObjectStore + ?Sized),
+    mut batch: Vec<Path>,
+) -> Vec<Result<Path>> {
+    let (mut most, mut ended) = (batch.len(), Vec::new());
+    while !batch.is_empty() {
+        let rest = batch.split_off(most.min(batch.len()));
+        match delete(lane, store, &batch).await {
+            Ok(results) => {
+                ended.extend(results);
+                batch = rest;
+            }
+            Err(capacity) => {
+                most = usize::try_from(capacity).unwrap_or(most);
+                batch.extend(rest);
+            }
+        }
+    }
+    ended
+}
+
+/// Deletes a batch, and returns what came of each location, in their order. A store that fails as a
+/// whole says so once.
+///
+/// # Errors
+///
+/// The capacity of the lane, if the batch is larger.
+async fn delete(
+    lane: &Lane,
+    store: &(impl ObjectStore + ?Sized),
+    batch: &[Path],
+) -> core::result::Result<Vec<Result<Path>>, u32> {
+    let mut waiter = Waiter::new(DefaultSleep::new());
+    let mut attempts = lane.start(count(batch.len()));
+    // What came of the batch, and the places in it of what is left to send.
+    let mut ended: Vec<Result<Path>> = Vec::new();
+    let mut left: Vec<usize> = (0..batch.len()).collect();
+    loop {
+        if let Err(stop) = waiter.next(&mut attempts, lane.strategy.clock()).await {
+            if let Some(less) = capacity(&stop).filter(|_| ended.is_empty()) {
+                return Err(less);
+            }
+            // After the first attempt each location has its own error.
+            let unsent = batch.iter().skip(ended.len());
+            ended.extend(unsent.map(|_| Err(of_stop(stop.clone()))));
+            return Ok(ended);
+        }
+        let locations = left.iter().filter_map(|at| batch.get(*at).cloned());
+        let locations: Vec<_> = locations.map(Ok).collect();
+        let sent = locations.len();
+        let results = store.delete_stream(stream::iter(locations).boxed());
+        let results: Vec<_> = results.collect().await;
+        let is_first = ended.is_empty();
+        if results.len() != sent {
+            lane.conclude(
+                &mut attempts,
+                results.iter().find_map(|one| one.as_ref().err()),
+            );
+            return Ok(if is_first { results } else { ended });
+        }
+        if is_first {
+            ended = results;
+        } else {
+            for (at, result) in left.iter().zip(results) {
+                if let Some(one) = ended.get_mut(*at) {
+                    *one = result;
+                }
+            }
+        }
+        let error = |at: usize| ended.get(at)?.as_ref().err();
+        let is_throttled = |error| lane.pacing.classify(error).is_throttle();
+        let first = left.first().and_then(|at| error(*at));
+        left.retain(|at| error(*at).is_some_and(is_throttled));
+        if left.is_empty() {
+            lane.conclude(&mut attempts, first.filter(|_| sent == 1));
+            return Ok(ended);
+        }
+        let failure = match (Part::new(count(left.len()), count(sent)), first) {
+            (None, Some(error)) => lane.pacing.classify(error),
+            _ => Failure::partly_throttled(count(left.len()), count(sent)),
+        };
+        let verdict = attempts.failed(&failure, Reports::new());
+        match verdict {
+            Ok(Verdict::Again(_)) => {}
+            // The connector has paced them. It took some, so this ends.
+            _ if lane.pacing.over_connector && left.len() < sent => {
+                attempts = lane.start(count(left.len()));
+            }
+            _ => return Ok(ended),
+        }
+    }
+}
+
+/// Returns how many tokens a batch of so many locations takes.
+fn count(locations: usize) -> u32 {
+    u32::try_from(locations).unwrap_or(u32::MAX)
 }

@@ -2,7 +2,9 @@
 
 extern crate alloc;
 
+mod batches;
 mod bounds;
+mod capacity;
 mod host;
 mod lanes;
 mod layer;

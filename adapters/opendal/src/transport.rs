@@ -16,6 +16,8 @@ use paceline::{
 };
 
 use crate::{
+    batches::{Batch, wants_more},
+    capacity::capacity,
     host::{HttpBody, HttpTransport, HttpTransporter},
     layer::Settings,
 };
@@ -35,6 +37,7 @@ impl Paced {
     async fn send(
         &self,
         request: Request<Buffer>,
+        batch: Option<Batch>,
         left: impl Fn() -> Option<Duration>,
     ) -> core::result::Result<Response<HttpBody>, Unwell> {
         let uri = request.uri();
@@ -42,7 +45,7 @@ impl Paced {
         let response = self.inner.fetch(request).await.map_err(Unwell::Failed)?;
         let answers = &*self.settings.answers;
         let parts = HttpResponseParts::of(&response);
-        let is_late = may_fail_late && response.status().is_success();
+        let is_late = (batch.is_some() || may_fail_late) && response.status().is_success();
         if !is_late && !answers.wants_body(&parts) {
             return match answers.classify(&parts) {
                 None => Ok(response),
@@ -50,10 +53,18 @@ impl Paced {
             };
         }
         let (parts, body) = response.into_parts();
-        let (beginning, body, rest) = read(body, left()).await;
+        let (mut beginning, body, mut rest) = read(body, left()).await;
+        let batch = batch.filter(|_| is_late);
+        while batch.is_some() && wants_more(&beginning) {
+            let more = read_on(&mut rest, left()).await;
+            beginning.bytes.extend(more.bytes);
+            beginning.end = more.end;
+        }
         let answer = HttpResponseParts::new(parts.status, &parts.headers);
-        match beginning.classify(answers, answer) {
+        let part = batch.and_then(|batch| batch.classify(answers, answer, &beginning));
+        match beginning.classify(answers, answer).or(part) {
             None => Ok(Response::from_parts(parts, joined(beginning, body, rest))),
+            // The service reads which keys were refused, and sends these again.
             Some(failure) => {
                 // The service reads the body of a refusal to its end, which may never come.
                 let body = stream::iter([Ok(Buffer::from(beginning.bytes))]);
@@ -70,12 +81,16 @@ type Rest = Box<dyn Stream<Item = Result<Buffer>> + Send + Sync + Unpin>;
 async fn read(body: HttpBody, left: Option<Duration>) -> (BodyBeginning<Error>, HttpBody, Rest) {
     let mut rest: Rest = Box::new(stream::empty());
     let body = body.map_inner(|inner| mem::replace(&mut rest, inner));
+    (read_on(&mut rest, left).await, body, rest)
+}
+
+/// Reads the beginning of what is left of a body.
+async fn read_on(rest: &mut Rest, left: Option<Duration>) -> BodyBeginning<Error> {
     let poll_piece = |context: &mut Context<'_>| {
         let piece = rest.poll_next_unpin(context);
         piece.map(|piece| piece.map(|piece| Ok(piece?.to_bytes())))
     };
-    let beginning = BodyBeginning::read(DefaultSleep::new(), left, poll_piece).await;
-    (beginning, body, rest)
+    BodyBeginning::read(DefaultSleep::new(), left, poll_piece).await
 }
 
 /// Returns the body of which this is the beginning.
@@ -91,9 +106,9 @@ fn joined(beginning: BodyBeginning<Error>, body: HttpBody, rest: Rest) -> HttpBo
 impl HttpTransport for Paced {
     async fn fetch(&self, request: Request<Buffer>) -> Result<Response<HttpBody>> {
         let strategy = self.settings.strategy(&request);
-        let operation = Operation::new(&*strategy).idempotency(idempotency(&request));
-        let operation = self.settings.bounds.apply(operation);
-        let operation = operation.inside(request.extensions().get().copied());
+        let query = request.uri().query();
+        let body = request.body().to_bytes();
+        let batch = Batch::of(request.method().as_str(), query, &body);
         let clock = strategy.clock();
         let send = |attempt: Attempt| {
             let mut request = request.clone();
@@ -102,15 +117,26 @@ impl HttpTransport for Paced {
             }
             let (limit, begun) = (attempt.time_limit(), clock.now());
             let left = move || Some(limit?.saturating_sub(clock.now().saturating_since(begun)));
-            self.send(request, left)
+            self.send(request, batch, left)
         };
-        match operation.run_async_with(classify, send).await {
-            Ok(response) => Ok(response),
-            Err(stopped) => match stopped.into_error() {
+        let mut tokens = batch.map_or(1, |batch| batch.keys);
+        loop {
+            let operation = Operation::new(&*strategy).idempotency(idempotency(&request));
+            let operation = self.settings.bounds.apply(operation).weight(tokens);
+            let operation = operation.inside(request.extensions().get().copied());
+            let stopped = match operation.run_async_with(classify, send).await {
+                Ok(response) => return Ok(response),
+                Err(stopped) => stopped,
+            };
+            if let Some(less) = capacity(stopped.stop()) {
+                tokens = less;
+                continue;
+            }
+            return match stopped.into_error() {
                 Ok(Unwell::Answered(_, response)) => Ok(response),
                 Ok(Unwell::Failed(error)) => Err(error),
                 Err(stop) => Err(refused(stop)),
-            },
+            };
         }
     }
 }

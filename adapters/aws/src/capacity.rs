@@ -1,0 +1,1 @@
+../../kit/shared/capacity.rs
