@@ -405,6 +405,11 @@ impl Controller {
         }
     }
 
+    /// Returns for how long nothing is sent at first, in nanoseconds.
+    pub(crate) fn shut_at_first(&self) -> u64 {
+        self.paced().map_or(0, |settings| settings.shut())
+    }
+
     /// Returns the settings of the paced law, also as the one that the declared law falls back to;
     /// `None` if it is another one.
     pub(crate) const fn paced(&self) -> Option<PacedSettings> {

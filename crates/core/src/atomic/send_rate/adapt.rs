@@ -46,11 +46,15 @@ impl Engaged<'_> {
 }
 
 impl Adaptation<'_> {
-    /// Begins to limit with a full bucket, before any request.
-    pub(super) fn begin(self, memory: u64) {
+    /// Begins to limit from `since` on, before any request: with a full bucket, or after a pause with
+    /// an empty one.
+    pub(super) fn begin(self, memory: u64, since: u64) {
         let last = self.state.load();
-        let _ = self.state.replace(last, last.next(0, memory));
+        let _ = self.state.replace(last, last.next(since, memory));
         self.apply_state(0);
+        if since > 0 {
+            return;
+        }
         let (_, line) = self.line().read();
         let _ = self
             .line()

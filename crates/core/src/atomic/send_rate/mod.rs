@@ -161,7 +161,9 @@ impl SendRate {
         };
         if let Some(memory) = law.unthrottled().start {
             rate.gate.engage();
-            rate.about_to_limit().adaptation().begin(memory);
+            rate.about_to_limit()
+                .adaptation()
+                .begin(memory, law.shut_at_first());
         }
         rate
     }

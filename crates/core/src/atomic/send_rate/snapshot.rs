@@ -183,7 +183,8 @@ impl SendRate {
     /// Returns the rate for the limiter of the next process to [begin
     /// at](crate::law::PacedSettingsBuilder::learned): the last peak, or the rate if that is lower;
     /// and of a service that counts windows the rate at the last opening, and over how long that
-    /// was counted.
+    /// was counted. Of a service that is shut, or of a declared limit that is spent, it has the time
+    /// until that ends.
     /// `None` while nothing is limited, and under the published law.
     #[must_use]
     pub fn learned(&self, now: Timestamp) -> Option<LearnedRate> {
@@ -191,9 +192,21 @@ impl SendRate {
         let law = self.law.get();
         let engaged = self.words().filter(|_| law.paced().is_some())?;
         let state = engaged.state.load();
+        // Of a spent limit one token is there for the request that asks each hour.
+        let spent = self
+            .declared_limit(now)
+            .filter(|limit| limit.remaining <= 1.0);
+        if let Some((spent, reset)) = spent.and_then(|spent| Some((spent, spent.resets_in?))) {
+            let [window, shut] = [spent.window, reset]
+                .map(|span| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX));
+            let limit = u32::try_from(spent.limit).unwrap_or(u32::MAX);
+            let rate = Rate::from_ratio(limit, window);
+            return Some(LearnedRate::new(rate, None).shut_for(shut));
+        }
         if !state.is_engaged() {
             return None;
         }
+        let shut = state.since().saturating_sub(elapsed);
         let (head, line) = engaged.line().read();
         let shown = law.shown(state, self.meter.counted(), elapsed);
         let rate = match engaged.adaptation().fill_rate(state, head, &line, elapsed) {
@@ -201,7 +214,7 @@ impl SendRate {
             _ if shown.is_shut => shown.peak,
             fill => fill.min(shown.peak),
         };
-        Some(LearnedRate::new(rate, shown.cycle))
+        Some(LearnedRate::new(rate, shown.cycle).shut_for(shut))
     }
 
     /// Returns which declared limits are obeyed, if the law listens.
@@ -271,6 +284,7 @@ fn per_second(rate: Rate) -> f64 {
 mod tests {
     use super::*;
     use crate::fixed::SECOND;
+    use crate::law::{LimitReport, PacedSettings, Reset};
     use crate::{ControlLaw, Outcome, SendPermit};
 
     fn at(nanos: u64) -> Timestamp {
@@ -325,5 +339,40 @@ mod tests {
             rate.snapshot(at(5 * SECOND)).fill_rate.to_bits(),
             shown.fill_rate.to_bits()
         );
+    }
+
+    /// A plan of five hours that is spent: the next process waits out what is left of it.
+    #[test]
+    fn what_is_shut_is_shut_for_the_next_process() {
+        let (hour, start) = (Duration::from_secs(3_600), Timestamp::ZERO);
+        let rate = SendRate::new(ControlLaw::Declared, start);
+        let permit = rate.try_acquire(start).expect("nothing is known yet");
+        let plan = LimitReport::new(0).limit(1_000).window(5 * hour);
+        rate.observe(start, permit, &plan.reset(Reset::In(4 * hour)).into());
+        let later = start.saturating_add(hour);
+        let learned = rate.learned(later).expect("a limit is spent");
+        // An hour later three hours are left, and two of them are over when it is read.
+        let settings = PacedSettings::builder().learned(learned, 2 * hour);
+        let next = SendRate::paced(settings.build().expect("in range"), start);
+        // A reset in whole seconds may be a second later, and the first of 1,000 tokens in five hours
+        // comes 18 s after that.
+        let first = hour.saturating_add(Duration::from_secs(19));
+        let wait = next.try_acquire(start).expect_err("it is shut");
+        let late = wait.saturating_sub(first); // a rate is a fraction of 2⁻⁴⁴
+        assert!(wait >= first && late < Duration::from_millis(1), "{wait:?}");
+        assert!(next.try_acquire(start.saturating_add(wait)).is_ok());
+        #[cfg(feature = "serde")]
+        {
+            let text = serde_json::to_string(&learned).expect("it is text");
+            assert!(
+                text.contains(r#""shut":{"secs":10801,"nanos":0}"#),
+                "{text}"
+            );
+            let read: LearnedRate = serde_json::from_str(&text).expect("as it was written");
+            assert_eq!(read, learned);
+        }
+        let over = PacedSettings::builder().learned(learned, 4 * hour);
+        let next = SendRate::paced(over.build().expect("in range"), start);
+        assert!(next.try_acquire(start).is_ok(), "it is over");
     }
 }

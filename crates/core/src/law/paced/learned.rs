@@ -17,7 +17,8 @@ const LIFE: Duration = Duration::from_secs(24 * 3_600);
 /// text (feature `serde`): `{"tokens":100,"per":{"secs":1,"nanos":0}}`. Of a service that counts
 /// windows it has the time over which the rate was counted besides, in whole cycles:
 /// `{"tokens":2,"per":{"secs":3,"nanos":0},"cycle":{"secs":60,"nanos":0}}`. A text without it is
-/// read, too. What it belongs to, and how old it is, is the caller's to know.
+/// read, too. Of a plan that is spent it has how long nothing is to be sent: `"shut":{"secs":7200,"nanos":0}`.
+/// What it belongs to, and how old it is, is the caller's to know.
 #[derive(Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(
@@ -31,11 +32,19 @@ pub struct LearnedRate {
     pub(super) rate: Rate,
     /// In nanoseconds; `None` of a limit a second.
     pub(super) cycle: Option<NonZeroU64>,
+    /// For how long nothing more is to be sent, in nanoseconds.
+    pub(super) shut: u64,
 }
 
 impl LearnedRate {
     pub(crate) const fn new(rate: Rate, cycle: Option<NonZeroU64>) -> Self {
-        Self { rate, cycle }
+        let shut = 0;
+        Self { rate, cycle, shut }
+    }
+
+    /// Returns the same, of a service that is shut for so many nanoseconds more.
+    pub(crate) const fn shut_for(self, shut: u64) -> Self {
+        Self { shut, ..self }
     }
 
     /// Returns what is left of it at this age: half after each hour, in straight lines between, and
@@ -43,7 +52,8 @@ impl LearnedRate {
     /// a limiter begins that has learned nothing, is left only if it was less to begin with.
     pub(super) fn aged(self, age: Duration, unknown: Rate) -> Option<Self> {
         let cycle = Duration::from_nanos(self.cycle.map_or(0, NonZeroU64::get));
-        if age > LIFE.max(cycle.saturating_mul(4)) {
+        let shut = Duration::from_nanos(self.shut).saturating_sub(age);
+        if shut.is_zero() && age > LIFE.max(cycle.saturating_mul(4)) {
             return None;
         }
         let life = HALF_LIFE.as_nanos();
@@ -55,7 +65,8 @@ impl LearnedRate {
             .wrapping_div(7_200_000_000_000);
         let left = raw.checked_shr(u32::try_from(halvings).ok()?).unwrap_or(0);
         let rate = Rate::from_raw(left).max(unknown.min(self.rate));
-        Some(Self { rate, ..self })
+        let shut = u64::try_from(shut.as_nanos()).unwrap_or(u64::MAX);
+        Some(Self { rate, shut, ..self })
     }
 }
 

@@ -236,9 +236,14 @@ pub(crate) fn started(settings: &PacedSettings) -> u64 {
 /// cycles.
 fn beginning(settings: &PacedSettings) -> Option<CutState> {
     let rate = settings.start()?;
-    Some(match settings.cycle() {
+    let memory = match settings.cycle() {
         Some(length) => Open::learned(rate, length).memory(),
         None => started_at(settings, rate),
+    };
+    Some(if settings.shut() > 0 {
+        memory.with_pause()
+    } else {
+        memory
     })
 }
 

@@ -61,6 +61,8 @@ pub struct PacedSettings {
     initial: Option<Rate>,
     /// How long a cycle was at the initial rate, in nanoseconds.
     cycle: Option<NonZeroU64>,
+    /// For how long nothing is sent at first, in nanoseconds.
+    shut: u64,
     slow_start: bool,
     /// What the rate may gain in a second. [`Rate::MAX`] if it may rise at will.
     slope: Rate,
@@ -108,6 +110,7 @@ impl PacedSettings {
             ceiling: None,
             initial: None,
             cycle: None,
+            shut: 0,
             slow_start: false,
             slope: Rate::MAX,
             beta: fraction(900),
@@ -180,12 +183,13 @@ impl PacedSettings {
     /// Returns the settings that begin at `learned`, as far as floor and ceiling allow it: with its
     /// cycles, or with a slow start.
     fn beginning_at(self, learned: Option<LearnedRate>) -> Self {
-        let Some(LearnedRate { rate, cycle }) = learned else {
+        let Some(LearnedRate { rate, cycle, shut }) = learned else {
             return self;
         };
         Self {
             initial: Some(self.within(rate)),
             cycle,
+            shut,
             slow_start: self.slow_start || cycle.is_none(),
             ..self
         }
@@ -220,6 +224,11 @@ impl PacedSettings {
             self.slow_start.then(|| self.within(rate))
         };
         self.initial.or_else(slow).or(self.ceiling)
+    }
+
+    /// Returns for how long nothing is sent at first, in nanoseconds.
+    pub(crate) const fn shut(&self) -> u64 {
+        self.shut
     }
 
     /// Returns how long a cycle was at the initial rate, in nanoseconds.
@@ -579,6 +588,12 @@ impl fmt::Debug for LearnedRate {
         shown.field(&PerSecond(self.rate));
         if let Some(cycle) = self.cycle {
             shown.field(&Duration::from_nanos(cycle.get()));
+        }
+        if self.shut > 0 {
+            shown.field(&format_args!(
+                "shut for {:?}",
+                Duration::from_nanos(self.shut)
+            ));
         }
         shown.finish()
     }

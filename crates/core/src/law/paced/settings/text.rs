@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
-use super::{PacedSettings, PacedSettingsError, Profile, cycle, rate};
+use super::{LONGEST_CYCLE, PacedSettings, PacedSettingsError, Profile, cycle, rate};
 use crate::fixed::Rate;
 use crate::law::paced::LearnedRate;
 use crate::text::by_name;
@@ -82,13 +82,20 @@ pub(in crate::law::paced) struct LearnedText {
     per: Duration,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cycle: Option<Duration>,
+    #[serde(default, skip_serializing_if = "Duration::is_zero")]
+    shut: Duration,
 }
 
 impl From<LearnedRate> for LearnedText {
     fn from(learned: LearnedRate) -> Self {
         let RateText { tokens, per } = learned.rate.into();
         let cycle = learned.cycle.map(span);
-        Self { tokens, per, cycle }
+        Self {
+            tokens,
+            per,
+            cycle,
+            shut: Duration::from_nanos(learned.shut),
+        }
     }
 }
 
@@ -97,7 +104,11 @@ impl TryFrom<LearnedText> for LearnedRate {
 
     fn try_from(text: LearnedText) -> Result<Self, PacedSettingsError> {
         let rate = rate("learned rate", text.tokens, text.per)?;
-        Ok(Self::new(rate, text.cycle.map(cycle).transpose()?))
+        let learned = Self::new(rate, text.cycle.map(cycle).transpose()?);
+        let shut = u64::try_from(text.shut.as_nanos()).ok();
+        let shut = shut.filter(|_| text.shut <= LONGEST_CYCLE);
+        let cycle = text.shut;
+        Ok(learned.shut_for(shut.ok_or(PacedSettingsError::Cycle { cycle })?))
     }
 }
 
