@@ -201,7 +201,7 @@ impl Failure {
     /// # Examples
     ///
     /// ```
-    /// use paceline::{Adaptive, Failure};
+    /// use paceline::{Adaptive, Failure, RetryStrategyExt};
     ///
     /// /// Writes what the service takes, and returns the items that it throttled.
     /// fn write_batch(items: &[u32]) -> Vec<u32> {
