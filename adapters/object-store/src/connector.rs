@@ -44,7 +44,8 @@ type Choose = dyn Fn(&HttpRequest) -> Lanes + Send + Sync;
 /// A connector for the builders of `object_store`: every HTTP request of the store waits for its
 /// turn, and failed ones are sent again as a strategy decides.
 ///
-/// Pages, parts and batches of deletes are one request each, and `Retry-After` is heeded. An error
+/// Pages and parts take one turn each, and a batch of deletes one for each key. `Retry-After` is
+/// heeded. An error
 /// that S3 puts into a response of status 200, to a copy or to the end of an upload in parts, is
 /// seen. Requests
 /// with the methods GET, HEAD and PROPFIND are reads, all others writes. All stores that are built
