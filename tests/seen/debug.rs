@@ -96,6 +96,10 @@ fn every_type() -> Shown {
         ServiceUnavailable::Throttle,
         paceline::classify::RefusalClassifier::new(),
         paceline::classify::RefusalScope::Caller,
+        paceline::classify::BodyRefusals::GraphQl,
+        paceline::classify::BodyRefusals::Slack
+            .read(br#"{"ok": false, "error": "ratelimited"}"#)
+            .expect("it is an answer"),
     );
     let busy = HttpResponseParts::new(StatusCode::TOO_MANY_REQUESTS, &headers);
     let refusal = paceline::classify::RefusalClassifier::new().read(&busy);
