@@ -52,7 +52,7 @@ use crate::scope::*;
 #[allow(unused_imports, reason = "what the guides link to")]
 use crate::{backoff::*, config::*, operation::*, strategy::*, wait::*};
 #[allow(unused_imports, reason = "what the guides link to")]
-use crate::{law::*, snapshot::*, *};
+use crate::{law::*, set::*, snapshot::*, *};
 
 #[doc = include_str!("guide/choosing.md")]
 pub mod choosing {}
