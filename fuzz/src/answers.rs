@@ -143,7 +143,11 @@ fn check_refusal(body: &[u8]) {
 /// nothing.
 fn check_any(bytes: &[u8]) {
     let code = aws_error_code(bytes);
-    for reader in [BodyRefusals::GraphQl, BodyRefusals::ElasticsearchBulk, BodyRefusals::SqsBatch] {
+    for reader in [
+        BodyRefusals::GraphQl,
+        BodyRefusals::ElasticsearchBulk,
+        BodyRefusals::SqsBatch,
+    ] {
         if let Some(read) = reader.read(bytes) {
             assert!(read.refused <= read.items && read.again.len() <= bytes.len());
         }

@@ -5,7 +5,7 @@ use core::time::Duration;
 use arbitrary::{Arbitrary, Unstructured};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use paceline::{
-    Outcome, SendPermit, SendRate, Timestamp,
+    Outcome, Part, SendPermit, SendRate, Timestamp,
     classify::{HeaderLimits, HttpResponseParts},
     law::{DeclaredSettings, LimitReports, Spend},
 };
@@ -160,11 +160,12 @@ pub fn declared(data: &[u8]) {
             }
             Step::Throttled(index, millis) => {
                 let hint = Duration::from_millis(millis.into());
-                rate.record(
-                    time,
-                    pick(&permits, index, now),
-                    Outcome::ThrottledFor(hint),
-                );
+                let outcome = match millis & 3 {
+                    0 => Part::outcome(1 + u32::from(millis & 7), 7),
+                    1 => Outcome::PauseAfter(hint),
+                    _ => Outcome::ThrottledFor(hint),
+                };
+                rate.record(time, pick(&permits, index, now), outcome);
             }
             Step::Forget => rate.forget_throttles(time),
             Step::Reset => rate.reset(time),

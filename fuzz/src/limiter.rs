@@ -9,7 +9,7 @@ use core::time::Duration;
 
 use arbitrary::{Arbitrary, Unstructured};
 use paceline::{
-    AcquireError, Outcome, Reservation, SendPermit, SendRate, Timestamp, law::PacedSettings,
+    AcquireError, Outcome, Part, Reservation, SendPermit, SendRate, Timestamp, law::PacedSettings,
 };
 
 use crate::steps;
@@ -225,7 +225,12 @@ impl<'a> Scene<'a> {
                 self.is_exact = false;
                 let now = self.at();
                 let outcome = hint.map_or(Outcome::Throttled, |millis| {
-                    Outcome::ThrottledFor(Duration::from_millis(u64::from(millis)))
+                    let hint = Duration::from_millis(u64::from(millis));
+                    match millis & 3 {
+                        0 => Part::outcome(1 + u32::from(millis & 7), 7),
+                        1 => Outcome::PauseAfter(hint),
+                        _ => Outcome::ThrottledFor(hint),
+                    }
                 });
                 let sent = SendPermit::sent_at(now);
                 self.rate.record(now, sent, outcome);

@@ -61,8 +61,8 @@ pub struct PacedSettings {
     initial: Option<Rate>,
     /// How long a cycle was at the initial rate, in nanoseconds.
     cycle: Option<NonZeroU64>,
-    /// For how long nothing is sent at first, in nanoseconds.
-    shut: u64,
+    /// For how long nothing is sent at first, in seconds.
+    shut: u32,
     slow_start: bool,
     /// What the rate may gain in a second. [`Rate::MAX`] if it may rise at will.
     slope: Rate,
@@ -189,7 +189,7 @@ impl PacedSettings {
         Self {
             initial: Some(self.within(rate)),
             cycle,
-            shut,
+            shut: u32::try_from(shut.div_ceil(SECOND)).unwrap_or(u32::MAX),
             slow_start: self.slow_start || cycle.is_none(),
             ..self
         }
@@ -227,8 +227,8 @@ impl PacedSettings {
     }
 
     /// Returns for how long nothing is sent at first, in nanoseconds.
-    pub(crate) const fn shut(&self) -> u64 {
-        self.shut
+    pub(crate) fn shut(&self) -> u64 {
+        u64::from(self.shut).saturating_mul(SECOND)
     }
 
     /// Returns how long a cycle was at the initial rate, in nanoseconds.
