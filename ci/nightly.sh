@@ -289,9 +289,9 @@ for_target() {
 test_target() {
     local copy="$CARGO_TARGET_DIR/targets/tree"
     copy_core "$copy"
-    printf '\n[dev-dependencies]\nfastrand = "2.1"\n' >>"$copy/Cargo.toml"
+    printf '\n[dev-dependencies]\nfastrand = "2.1"\n' | tee -a "$copy/Cargo.toml" "$copy/crates/core/Cargo.toml" >/dev/null
     # Optimized a little: the traces take minutes otherwise.
-    CARGO_PROFILE_DEV_OPT_LEVEL=1 for_target "$1" std,panic_abort test --manifest-path "$copy/Cargo.toml" --lib \
+    CARGO_PROFILE_DEV_OPT_LEVEL=1 for_target "$1" std,panic_abort test --manifest-path "$copy/Cargo.toml" -p paceline -p paceline-core --lib \
         --test buckets --test laws --test declared -- "${@:2}"
 }
 

@@ -93,7 +93,7 @@ features() {
 oldest() {
     local copy="$CARGO_TARGET_DIR/oldest-hosts" versions="oldest_${1//-/_}" package version
     mkdir -p "$copy"
-    git ls-files --cached --others --exclude-standard -z Cargo.toml README.md src adapters |
+    git ls-files --cached --others --exclude-standard -z Cargo.toml README.md crates src adapters |
         tar --null --files-from - -cf - | tar -xf - -C "$copy" || return
     # Alone: what others need of the same hosts is not to be had as old.
     sed -i "s/^members = .*/members = [\"$1\"]/" "$copy/adapters/Cargo.toml" || return

@@ -1,41 +1,4 @@
-//! The two token buckets of the crate `paceline`, lock-free and without `std`.
-//!
-//! | | called | returns | refilled by |
-//! |---|---|---|---|
-//! | [`RetryQuota`] | before each retry | retry, or give up now; it never waits | successes |
-//! | [`SendRate`] | before each send | go, or a place in line | time, at a rate that adapts to throttling |
-//!
-//! The crate `paceline` re-exports all of this, and adds strategies, the retry loop and ways to
-//! wait. Take `paceline-core` alone to embed a bucket. Both buckets take the time as an argument.
-//!
-//! ```
-//! use paceline_core::RetryQuota;
-//!
-//! static QUOTA: RetryQuota = RetryQuota::new(500);
-//!
-//! /// Sends once more at most, and returns whether it succeeded.
-//! fn with_one_retry(mut send: impl FnMut() -> bool) -> bool {
-//!     if send() {
-//!         QUOTA.credit(1);
-//!         return true;
-//!     }
-//!     let Some(permit) = QUOTA.try_acquire(5) else {
-//!         return false; // the service is in trouble: give up
-//!     };
-//!     let succeeded = send();
-//!     if succeeded {
-//!         QUOTA.release(permit); // only a success gives back what its retry cost
-//!     }
-//!     succeeded // a permit that is dropped is spent
-//! }
-//!
-//! // A service that is down: the quota ends the retries after 100 of them.
-//! let mut sends = 0;
-//! for _ in 0..10_000 {
-//!     with_one_retry(|| { sends += 1; false });
-//! }
-//! assert_eq!(sends, 10_100);
-//! ```
+#![doc = include_str!("../README.md")]
 //!
 //! # Modules
 //!
@@ -92,8 +55,8 @@ pub mod snapshot {
     pub use crate::atomic::{BackgroundSnapshot, DeclaredLimit, RetryQuotaSnapshot};
 }
 
-/// What the crate `paceline` uses of this one beyond its public face. The two are released together,
-/// and `paceline` names this crate's exact version: no promise is made to others.
+/// What the crate `paceline` uses of this one beyond its public face. The two are released
+/// together, and `paceline` names this crate's exact version: no promise is made to others.
 #[doc(hidden)]
 pub mod seam {
     pub use crate::atomic::Sequence;

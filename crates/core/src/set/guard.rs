@@ -14,11 +14,6 @@ const LEAST: Duration = Duration::from_millis(1);
 /// A place in the line of each rate of a set, with what keeps the rates in memory.
 ///
 /// Dropped before all are claimed, it gives all of them up.
-#[allow(
-    unnameable_types,
-    unreachable_pub,
-    reason = "no other type may be a limit"
-)]
 pub struct SetGuard<R: Deref<Target = SendRate>, const N: usize> {
     places: [Option<PlaceGuard<R>>; N],
     /// The request, once all of its places have been claimed.
@@ -33,7 +28,8 @@ impl<R: Deref<Target = SendRate> + Clone, const N: usize> SetGuard<R, N> {
     ///
     /// # Errors
     ///
-    /// With the limit that refuses: its turn does not come within `patience`, or it has no such weight.
+    /// With the limit that refuses: its turn does not come within `patience`, or it has no such
+    /// weight.
     pub fn take(
         set: &SendSet<R, N>,
         now: Timestamp,

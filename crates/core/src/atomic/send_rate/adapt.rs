@@ -46,8 +46,8 @@ impl Engaged<'_> {
 }
 
 impl Adaptation<'_> {
-    /// Begins to limit from `since` on, before any request: with a full bucket, or after a pause with
-    /// an empty one.
+    /// Begins to limit from `since` on, before any request: with a full bucket, or after a pause
+    /// with an empty one.
     pub(super) fn begin(self, memory: u64, since: u64) {
         let last = self.state.load();
         let _ = self.state.replace(last, last.next(since, memory));
@@ -98,8 +98,8 @@ impl Adaptation<'_> {
         }
     }
 
-    /// Records an answer that threw `refused` tokens of the permit back and asked for a pause of
-    /// `hint`. The other tokens were done.
+    /// Records an answer by which `refused` tokens of the permit were throttled, and which asked
+    /// for a pause of `hint`. The other tokens were done.
     #[cold]
     pub(super) fn throttled(
         self,

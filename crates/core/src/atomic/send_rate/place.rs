@@ -146,11 +146,6 @@ impl<'a> Background<'a, SendRate> {
 }
 
 /// A place in line, with whatever keeps its limiter in memory. Dropped, it is given up.
-#[allow(
-    unnameable_types,
-    unreachable_pub,
-    reason = "no other type may be a limit"
-)]
 pub struct PlaceGuard<R: Deref<Target = SendRate>> {
     pub(super) rate: R,
     pub(super) turn: Turn,

@@ -354,8 +354,8 @@ mod tests {
         // An hour later three hours are left, and two of them are over when it is read.
         let settings = PacedSettings::builder().learned(learned, 2 * hour);
         let next = SendRate::paced(settings.build().expect("in range"), start);
-        // A reset in whole seconds may be a second later, and the first of 1,000 tokens in five hours
-        // comes 18 s after that.
+        // A reset in whole seconds may be a second later, and the first of 1,000 tokens in five
+        // hours comes 18 s after that.
         let first = hour.saturating_add(Duration::from_secs(19));
         let wait = next.try_acquire(start).expect_err("it is shut");
         let late = wait.saturating_sub(first); // a rate is a fraction of 2⁻⁴⁴

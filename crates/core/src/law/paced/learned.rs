@@ -17,7 +17,8 @@ const LIFE: Duration = Duration::from_secs(24 * 3_600);
 /// text (feature `serde`): `{"tokens":100,"per":{"secs":1,"nanos":0}}`. Of a service that counts
 /// windows it has the time over which the rate was counted besides, in whole cycles:
 /// `{"tokens":2,"per":{"secs":3,"nanos":0},"cycle":{"secs":60,"nanos":0}}`. A text without it is
-/// read, too. Of a plan that is spent it has how long nothing is to be sent: `"shut":{"secs":7200,"nanos":0}`.
+/// read, too. Of a plan that is spent it has how long nothing is to be sent:
+/// `"shut":{"secs":7200,"nanos":0}`.
 /// What it belongs to, and how old it is, is the caller's to know.
 #[derive(Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
