@@ -42,7 +42,7 @@ unpacked() {
         tar -xzf "$archive" -C "$into" || return
     done
     for archive in "$into"/*/; do
-        (cd "$archive" && cargo check --lib --locked --config "patch.crates-io.paceline.path='$into/paceline-$version'" \
+        (cd "$archive" && cargo check --lib --offline --config "patch.crates-io.paceline.path='$into/paceline-$version'" \
             --config "patch.crates-io.paceline-core.path='$into/paceline-core-$version'" \
             --target-dir "$CARGO_TARGET_DIR/unpacked") || { rm -rf "$into"; return 1; }
     done
