@@ -23,12 +23,12 @@ contents() {
 # Without a word of the tests and examples that stay out, one line for each.
 quietly() { "$@" 2> >(grep -v '^warning: ignoring ' >&2); }
 
-# documented FOLDER: docs.rs has the package, and not the repository around it; and nightly.
+# documented FOLDER ARGUMENTS...: docs.rs has the package, and not the repository around it; and nightly.
 documented() {
     local as_there=(cargo) cfg=""
     ! cargo +nightly --version >/dev/null 2>&1 || as_there=(cargo +nightly) cfg="--cfg docsrs"
     RUSTDOCFLAGS="-D warnings $cfg" "${as_there[@]}" doc --no-deps --all-features --target-dir "$CARGO_TARGET_DIR/api" \
-        --manifest-path "$1/Cargo.toml"
+        --manifest-path "$1/Cargo.toml" "${@:2}"
 }
 
 packaged() { quietly cargo package --no-verify --locked "${core[@]}" --manifest-path "$1" --workspace "${@:2}"; }
@@ -46,7 +46,9 @@ unpacked() {
             --config "patch.crates-io.paceline-core.path='$into/paceline-core-$version'" \
             --target-dir "$CARGO_TARGET_DIR/unpacked") || { rm -rf "$into"; return 1; }
     done
-    documented "$into/paceline-$version" || { rm -rf "$into"; return 1; }
+    documented "$into/paceline-core-$version" &&
+        documented "$into/paceline-$version" --config "patch.crates-io.paceline-core.path='$into/paceline-core-$version'" ||
+        { rm -rf "$into"; return 1; }
     rm -rf "$into"
 }
 
