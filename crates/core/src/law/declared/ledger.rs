@@ -20,8 +20,10 @@ pub(super) const LONGEST_SPAN: u64 = 1 << 56;
 pub(super) const FINE: u64 = 1_000_000;
 /// A limit that was not heard of for so long makes room for another one.
 const LONG: u64 = 10 * SECOND;
-/// A report stops a client for no longer: then one request asks again.
+/// A report stops a client for no longer, unless a window is spent: then one request asks again.
 pub(super) const LONGEST_STOP: u64 = 3_600 * SECOND;
+/// The longest window that stops a client until its reset: a month.
+const LONGEST_SPENT: u64 = 31 * 86_400 * SECOND;
 /// At most this part of a limit is kept back.
 const MOST_KEPT: i128 = 4;
 /// What is kept back because reports say too much shrinks by this part of itself in each window.
@@ -239,15 +241,25 @@ impl Ledger {
         }
     }
 
-    /// Returns when the window ends, or when an hour without a report does.
+    /// Returns for how long a report stops a client: until the reset, if the service has told the
+    /// window, and that nothing is left of it.
+    fn longest_stop(&self) -> u64 {
+        let is_spent = self.left <= 0 && self.source == Source::Told && self.resets();
+        match self.window {
+            window @ LONGEST_STOP..=LONGEST_SPENT if is_spent => window,
+            _ => LONGEST_STOP,
+        }
+    }
+
+    /// Returns when the window ends, or when the longest time without a report does.
     pub(super) fn ends_at(&self) -> u64 {
-        let hour = LONGEST_STOP.max(self.seen.trip);
-        let quiet = self.quiet_since().saturating_add(hour);
+        let stop = self.longest_stop().max(self.seen.trip);
+        let quiet = self.quiet_since().saturating_add(stop);
         self.window_ends().min(quiet)
     }
 
-    /// Returns `true` if nothing that was told holds any more: the window has ended, or an hour
-    /// without a report, and the service asks for no pause.
+    /// Returns `true` if nothing that was told holds any more: the window has ended, or the longest
+    /// time without a report, and the service asks for no pause.
     pub(crate) fn is_over(&self, now: u64) -> bool {
         now >= self.pause.max(self.ends_at())
     }
@@ -318,10 +330,11 @@ impl Ledger {
         Some(next)
     }
 
-    /// Returns the ledger once an hour has passed without a report: as much is left as one request
-    /// takes. What others took before is too old to be foreseen, or it would bar that request.
+    /// Returns the ledger once the longest time has passed without a report: as much is left as one
+    /// request takes. What others took before is too old to be foreseen, or it would bar that request.
     fn probed(&self, now: u64, sent: u64) -> Option<Self> {
-        let passed = now.saturating_sub(self.quiet_since()) / LONGEST_STOP;
+        let stop = self.longest_stop();
+        let passed = now.saturating_sub(self.quiet_since()) / stop;
         let one = amount(self.seen.heaviest.max(1));
         if passed == 0 || self.as_told(now, sent).level().0 >= one + self.kept_back() {
             return None;
@@ -330,7 +343,7 @@ impl Ledger {
         alone.seen.others = 0;
         alone.left = to_i64((one + alone.kept_back()).min(amount(self.limit)));
         alone.position = sent;
-        alone.at = self.quiet_since() + passed * LONGEST_STOP;
+        alone.at = self.quiet_since() + passed * stop;
         Some(alone)
     }
 }

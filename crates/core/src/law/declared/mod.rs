@@ -4,7 +4,8 @@
 //!
 //! * *Liveness.* If the service would let a waiting request go, and has asked for no pause, one
 //!   goes within two windows: whatever places are forgotten, polls refused, reports lost or weights
-//!   asked for. A report stops a client for an hour at most; then one request asks again.
+//!   asked for. A report stops a client for an hour at most; then one request asks again. A
+//!   report that nothing is left of a told window of a month at most stops it until the reset.
 //! * *Safety.* Between two reports no more goes than what is left, less what is kept back; and one
 //!   request an hour that asks again. In a window of an unchanged limit no more goes than it had at
 //!   its beginning, the first burst, and what was in flight over the reset. This needs reports that

@@ -1,6 +1,6 @@
 //! What is left, and who may go (rules 2, 3 and 7).
 
-use super::super::ledger::{Kind, Ledger, Within, amount, to_i64};
+use super::super::ledger::{Kind, Ledger, Source, Within, amount, to_i64};
 use super::ledgers::{refill, window};
 use crate::fixed::SECOND;
 
@@ -216,6 +216,21 @@ fn a_report_stops_a_client_for_an_hour() {
         assert_eq!(probed.standing(now, 10).barred(1), None);
         assert_eq!(probed.standing(now, 11).barred(1), Some(HOUR));
     }
+    // A spent month is believed until its reset, of which it was told.
+    let month = Ledger {
+        source: Source::Told,
+        window: 31 * 24 * HOUR,
+        reset: Within {
+            lo: to_i64(i128::from(30 * 24 * HOUR)),
+            hi: to_i64(i128::from(30 * 24 * HOUR)),
+        },
+        ..year
+    };
+    assert_eq!(
+        month.standing(SECOND, 10).barred(1),
+        Some(30 * 24 * HOUR - SECOND)
+    );
+    assert_eq!(month.rolled(SECOND + HOUR, 10), None);
     // What is kept back comes on top, or the heaviest could not go.
     let mut wary = Ledger {
         kept: to_i64(amount(2)),
