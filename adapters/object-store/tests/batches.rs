@@ -197,21 +197,42 @@ async fn s3_of(limit: &Arc<Limit>, write: Arc<dyn RetryStrategy>) -> (AmazonS3, 
     (s3(&server, connector.refusals_by_key()), server)
 }
 
-/// 200 keys a second, and as many as 400 at once.
+/// The same for Azure.
+async fn azure_of(limit: &Arc<Limit>, write: Arc<dyn RetryStrategy>) -> (MicrosoftAzure, Server) {
+    let of = limit.clone();
+    let server = server(202, move |request| of.azure(request)).await;
+    let connector = PacedConnector::new(Hyper, Lanes::shared(write.clone(), write));
+    (azure(&server, connector.refusals_by_key()), server)
+}
+
+/// Asserts that all keys are deleted in order, and at most so many in a hundred refused.
+async fn deletes(store: impl ObjectStore, limit: &Limit, keys: usize, most: usize) {
+    let store = PacedStore::new(store, Pacing::over_connector());
+    let begun = Instant::now();
+    let (deleted, errors) = delete(&store, keys).await;
+    let (sent, refused) = limit.counts();
+    let figures = (sent, refused, limit.asked().len(), begun.elapsed(), errors);
+    println!("{figures:?}");
+    assert_eq!(deleted, names(keys), "in order: {figures:?}");
+    assert!(refused * 100 <= most * sent, "{figures:?}");
+}
+
+/// 200 keys a second, and as many as 400 at once, in batches of a thousand.
 #[tokio::test(start_paused = true)]
 async fn all_keys_are_deleted_and_few_are_refused() {
     for (keys, most) in [(2_000, 6), (10_000, 3)] {
         let limit = Limit::new(200.0, 400.0);
         let (store, _server) = s3_of(&limit, bulk()).await;
-        let store = PacedStore::new(store, Pacing::over_connector());
-        let begun = Instant::now();
-        let (deleted, errors) = delete(&store, keys).await;
-        let (sent, refused) = limit.counts();
-        let figures = (sent, refused, limit.asked().len(), begun.elapsed(), errors);
-        println!("{figures:?}");
-        assert_eq!(deleted, names(keys), "in order: {figures:?}");
-        assert!(refused * 100 <= most * sent, "{figures:?}");
+        deletes(store, &limit, keys, most).await;
     }
+}
+
+/// The same in Azure's batches of 256.
+#[tokio::test(start_paused = true)]
+async fn azure_deletes_all_keys_and_refuses_few() {
+    let limit = Limit::new(200.0, 400.0);
+    let (store, _server) = azure_of(&limit, bulk()).await;
+    deletes(store, &limit, 2_000, 6).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -282,12 +303,9 @@ async fn a_long_answer_is_read_and_an_endless_one_is_not() {
 #[tokio::test(start_paused = true)]
 async fn keys_that_azure_refused_are_sent_again() {
     let limit = Limit::new(2.0, 3.0);
-    let of = limit.clone();
-    let server = server(202, move |request| of.azure(request)).await;
     let write = bulk();
-    let lanes = Lanes::shared(write.clone(), write.clone());
-    let connector = PacedConnector::new(Hyper, lanes).refusals_by_key();
-    let store = PacedStore::new(azure(&server, connector), Pacing::over_connector());
+    let (store, _server) = azure_of(&limit, write.clone()).await;
+    let store = PacedStore::new(store, Pacing::over_connector());
     assert_eq!(delete(&store, 5).await, (names(5), vec![]));
     let asked = limit.asked();
     assert_eq!(asked[0], (names(5), 2));
