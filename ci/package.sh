@@ -46,9 +46,8 @@ unpacked() {
             --config "patch.crates-io.paceline-core.path='$into/paceline-core-$version'" \
             --target-dir "$CARGO_TARGET_DIR/unpacked") || { rm -rf "$into"; return 1; }
     done
-    documented "$into/paceline-core-$version" &&
-        documented "$into/paceline-$version" --config "patch.crates-io.paceline-core.path='$into/paceline-core-$version'" ||
-        { rm -rf "$into"; return 1; }
+    documented "$into/paceline-core-$version" || { rm -rf "$into"; return 1; }
+    documented "$into/paceline-$version" --config "patch.crates-io.paceline-core.path='$into/paceline-core-$version'" || { rm -rf "$into"; return 1; }
     rm -rf "$into"
 }
 

@@ -3,24 +3,22 @@
 //! | I want to | guide |
 //! |---|---|
 //! | choose a mode, a law, a quota and their settings | [`choosing`] |
-//! | be throttled less, in an existing client | [`throttled_less`] |
+//! | be throttled less, in an existing client | [`choosing`](choosing#throttled-less) |
 //! | copy, load or delete many objects through a limit | [`bulk_copy`] |
 //! | stay under a limit that a service declares in its responses | [`declared`] |
 //! | call a language model, by requests and tokens | [`several_limits`], [`client_crates`] |
 //! | send again what was refused inside of a status 200, whole or in part | [`partial_failures`] |
 //! | stay under several limits at once, with costs known afterwards | [`several_limits`] |
 //! | let people's requests go before work that can wait | [`two_classes`] |
-//! | write a client with many threads and many requests | [`clients`] |
-//! | end a tool that waits, by Ctrl-C | [`clients`](clients#ctrl-c) |
-//! | test my client in tokio's paused time | [`clients`](clients#tests) |
+//! | run the retry loop, or put the loop into my crate | [`the_loop`] |
+//! | end a tool that waits, by Ctrl-C | [`the_loop`](the_loop#ctrl-c) |
+//! | test my client in tokio's paused time | [`the_loop`](the_loop#tests) |
 //! | know what to write for my client crate | [`client_crates`] |
 //! | share a limit between processes or machines | [`machines`] |
 //! | see what it does: names, events, hooks, metrics, a dashboard | [`operating`] |
-//! | put the retry loop into my crate | [`the_loop`] |
-//! | put one bucket into my crate | [`embedding`] |
-//! | decide whether my crate may depend on paceline | [`maintainers`] |
+//! | put one bucket into my crate, or decide whether to depend on paceline | [`maintainers`] |
 //! | compare limiters | [`comparing`] |
-//! | move from aws-smithy-runtime, tower, governor, backon or reqwest-retry | [`migrating`] |
+//! | move from aws-smithy-runtime, tower, governor, backon or reqwest-retry | [`comparing`](comparing#how-to-move) |
 //! | understand how paceline is built, or change it | [`architecture`] |
 //! | look up a term | [`glossary`] |
 
@@ -57,23 +55,14 @@ use crate::{law::*, set::*, snapshot::*, *};
 #[doc = include_str!("guide/choosing.md")]
 pub mod choosing {}
 
-#[doc = include_str!("guide/throttled_less.md")]
-pub mod throttled_less {}
-
 #[doc = include_str!("guide/bulk_copy.md")]
 pub mod bulk_copy {}
-
-#[doc = include_str!("guide/clients.md")]
-pub mod clients {}
 
 #[doc = include_str!("guide/client_crates.md")]
 pub mod client_crates {}
 
 #[doc = include_str!("guide/the_loop.md")]
 pub mod the_loop {}
-
-#[doc = include_str!("guide/embedding.md")]
-pub mod embedding {}
 
 #[doc = include_str!("guide/maintainers.md")]
 pub mod maintainers {}
@@ -98,9 +87,6 @@ pub mod operating {}
 
 #[doc = include_str!("guide/comparing.md")]
 pub mod comparing {}
-
-#[doc = include_str!("guide/migrating.md")]
-pub mod migrating {}
 
 #[doc = include_str!("guide/architecture.md")]
 pub mod architecture {}

@@ -10,9 +10,8 @@
 //! The quota, and the rate under `ControlLaw::Aws`, behave as the AWS SDKs document and Smithy's client
 //! guide specifies. The paced and the declared law are paceline's own. Both buckets are lock-free, take the time as an argument and need neither a runtime nor `std`.
 //!
-//! Begin with a [guide], listed there by task. The most read: [choose a mode](guide::choosing), [be
-//! throttled less](guide::throttled_less), [what to write for your client
-//! crate](guide::client_crates), [put the loop into your crate](guide::the_loop).
+//! Begin with a [guide], listed there by task. The most read: [choose a mode](guide::choosing), [what
+//! to write for your client crate](guide::client_crates), [the retry loop](guide::the_loop).
 //!
 //! # With a strategy
 //!

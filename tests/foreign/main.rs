@@ -2,8 +2,10 @@
 //!
 //! Each test is written anew from the description of a fault or a scene. The comment above it names
 //! the repository, the file and the test that it comes from. A test asserts what paceline promises,
-//! which is not always what the other project does. `README.md` lists every item of each source,
-//! also what does not apply.
+//! which is not always what the other project does.
+//!
+//! Not played, since paceline has none of them: circuit breakers, bulkheads, sliding logs, limits by
+//! the time that answers take, lists of nodes, accounts of users, and more than two priorities.
 #![allow(
     clippy::arithmetic_side_effects,
     clippy::cast_precision_loss,

@@ -4,6 +4,9 @@
 //! The numbers are theirs. Their bands are of a limit on requests in flight that goes by the time
 //! that answers take, which paceline does not have. Here 64 workers send all requests, and the best
 //! fixed number in flight is the ruler.
+//!
+//! Not played: `fixed-concurrency-*` is the ruler, `slow-send-*` and `medium-send` send less than the
+//! service takes, and `retried-request-rtt` measures a round trip that decides nothing here.
 
 use alloc::collections::{BinaryHeap, VecDeque};
 use core::{cmp::Reverse, fmt::Write, time::Duration};
@@ -192,6 +195,18 @@ fn paceline(scene: Scene, bulk: bool, workers: usize) -> (f64, usize) {
     (goodput(done, last), scene.requests - done)
 }
 
+/// Each service: the best number in flight, what that number gets a second, and what of it `paced` and
+/// `bulk` get with 64 workers, then with as many as that number.
+const TABLE: &str = "\
+| constant-link | 64 | 625 | 1.00 | 0.43 | 1.00 | 0.43 |
+| jittery-link-small | 64 | 565 | 0.99 | 0.61 | 0.99 | 0.61 |
+| slow-link | 64 | 10 | 1.00 | 0.99 | 1.00 | 0.99 |
+| shallow-knee | 11 | 100 | 0.04 | 0.04 | 1.00 | 0.97 |
+| defers-at-high-concurrency | 5 | 50 | 0.78 | 0.76 | 1.00 | 0.98 |
+| drops-at-high-concurrency | 64 | 50 | 0.99, 245 lost | 0.88, 244 lost | 0.99, 245 lost | 0.88, 244 lost |
+| defers-at-high-rate | 10 | 100 | 0.86 | 0.60 | 1.00 | 0.97 |
+";
+
 #[test]
 fn the_best_fixed_number_in_flight_is_the_ruler() {
     let mut table = String::new();
@@ -214,5 +229,5 @@ fn the_best_fixed_number_in_flight_is_the_ruler() {
         }
         table += "\n";
     }
-    assert!(include_str!("README.md").contains(&table), "{table}");
+    assert_eq!(table, TABLE);
 }
