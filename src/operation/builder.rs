@@ -12,10 +12,11 @@ use crate::{
 
 /// An operation that is about to run, from [`RetryStrategyExt::operation`] or [`new`](Self::new).
 ///
-/// `S` is its strategy, `Z` what puts its thread or its task to sleep, and `A` what its attempts
-/// return: results, or [results with reports](Self::reporting). [`run`](Self::run) and
-/// [`run_async`](Self::run_async) run it; [`start`](Self::start) leaves the waiting and the sending
-/// to the caller.
+/// [`run`](Self::run) and [`run_async`](Self::run_async) run the operation. [`start`](Self::start)
+/// leaves the waiting and the sending to the caller.
+///
+/// `S` is the strategy, and `Z` what puts the thread or the task to sleep. `A` is what attempts
+/// return: results, or [results with reports](Self::reporting).
 ///
 /// [`RetryStrategyExt::operation`]: crate::RetryStrategyExt::operation
 #[must_use = "an operation does nothing until it is run"]

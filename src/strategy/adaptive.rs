@@ -35,14 +35,14 @@ const LONG_WAIT: Duration = Duration::from_secs(1);
 /// The adaptive mode of the AWS SDKs: [`Standard`](crate::Standard), and every send waits for its
 /// turn once the service has throttled.
 ///
-/// Who builds it names the law that moves the send rate. [`ControlLaw::Aws`] is the published law,
-/// to the letter. [`ControlLaw::Paced`] is paceline's ([`paced`](Self::paced)), which sends two to
-/// three times as much where one client has a limit to itself.
+/// A control law moves the send rate, and the caller chooses the law. [`ControlLaw::Aws`] is the
+/// published law, to the letter. [`ControlLaw::Paced`] is paceline's law ([`paced`](Self::paced)).
+/// It sends two to three times as much where one client has a limit alone.
 ///
-/// All operations of one strategy share one send rate, so use a strategy for each resource that is
-/// throttled on its own (for S3 a prefix, for DynamoDB a table): otherwise one hot resource slows
-/// all others. Every outcome is recorded before the retry decision, throttled or not. Backoff and
-/// turn add up; no place in line is held during a backoff.
+/// All operations of one strategy share one send rate. Use a strategy for each resource that is
+/// throttled separately: for S3 a prefix, for DynamoDB a table. Otherwise one hot resource slows
+/// all others. Every outcome is recorded before the retry decision. Backoff and turn add up: an
+/// operation holds no place in line during a backoff.
 ///
 /// # Examples
 ///

@@ -22,9 +22,9 @@ use crate::{Clock, RetryQuota, SendPermit, Timestamp};
 /// The standard mode of the AWS SDKs: backoff with full jitter, and a quota that ends retries when
 /// too many fail.
 ///
-/// It holds back no first attempt. An operation that succeeds at once writes nothing that is shared
-/// while the quota is full. One strategy belongs to one client: make it once, share it by reference
-/// or `Arc`.
+/// The mode holds back no first attempt. While the quota is full, an operation that succeeds at
+/// once writes nothing that threads share. Make one strategy for each client, and share the
+/// strategy by reference or `Arc`.
 ///
 /// # Examples
 ///

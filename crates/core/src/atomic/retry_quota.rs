@@ -13,8 +13,8 @@ use crate::fixed::to_signed;
 
 /// A bucket of tokens that retries pay from and successes pay into.
 ///
-/// It holds between 0 and [`capacity`](Self::capacity) tokens, starts full and never waits. A
-/// refusal, and a [`credit`](Self::credit) that finds it full, write nothing.
+/// A quota holds between 0 and [`capacity`](Self::capacity) tokens, starts full and never waits. A
+/// refusal writes nothing, nor does a [`credit`](Self::credit) to a full quota.
 ///
 /// # Memory ordering
 ///
@@ -94,8 +94,8 @@ impl RetryQuota {
 
     /// Puts back what `permit` took: the retry that it paid for succeeded.
     ///
-    /// What does not fit under the capacity is discarded. A permit knows no quota: releasing it to
-    /// another one than it came from moves its tokens there.
+    /// What does not fit under the capacity is discarded. A permit knows no quota: released to
+    /// another quota, the permit moves its tokens there.
     #[expect(clippy::needless_pass_by_value, reason = "a permit is released once")]
     pub fn release(&self, permit: QuotaPermit) {
         self.missing.give_back(permit.cost());

@@ -46,15 +46,15 @@ pub use self::snapshot::{BackgroundSnapshot, DeclaredLimit, SendRateSnapshot};
 
 /// A token bucket for sends, refilled by time at a rate that adapts to throttling.
 ///
-/// A limiter from [`new`](Self::new) limits nothing until the first throttle. One with a ceiling
-/// limits from the start. While it limits, each request needs a token: take one with
-/// [`try_acquire`](Self::try_acquire), or a place in line with [`reserve`](Self::reserve). Report
-/// every response with [`record`](Self::record).
+/// A limiter from [`new`](Self::new) limits nothing until the first throttle. With a ceiling a
+/// limiter limits from the start. While the rate is limited, each request needs a token: take a
+/// token with [`try_acquire`](Self::try_acquire), or a place in line with
+/// [`reserve`](Self::reserve). Report every response with [`record`](Self::record).
 ///
 /// No call waits for another thread, where [`is_lock_free`](Self::is_lock_free). A thread that
 /// stops at any instruction, even for good, does not keep others from acquiring, recording or
-/// reading. While nothing is limited, a request writes one count. Threads share its cache line only
-/// if there are more than four threads for each core, or without the feature `std`.
+/// reading. While nothing is limited, a request writes one count. Threads share the count's cache
+/// line only if there are more than four threads for each core, or without the feature `std`.
 ///
 /// # Time
 ///
@@ -72,24 +72,26 @@ pub use self::snapshot::{BackgroundSnapshot, DeclaredLimit, SendRateSnapshot};
 ///
 /// # Leases
 ///
-/// Under [`ControlLaw::Paced`] a busy thread takes several tokens at once, and spends them without
-/// a word that other threads write. One thread alone cannot tell: all answers are as if it took one
-/// after the other, and a full bucket is exact to the token. What several threads are granted from
-/// `t1` to `t2` is at most what the bucket holds and what is minted from `t1 − S` to `t2`, where
-/// `S` is 2¹⁸ ns, 0.26 ms.
+/// Under [`ControlLaw::Paced`] a busy thread takes several tokens at once, a lease, and spends them
+/// without a word that other threads write. One thread alone sees no difference: a full bucket is
+/// exact to the token. From `t1` to `t2` several threads are granted at most what the bucket holds
+/// and what is minted from `t1 − S` to `t2`. `S` is 2¹⁸ ns, 0.26 ms.
 ///
-/// A lease is at most an eighth of the tokens that are there, 4,096 tokens, and what the rate
-/// brings in `S`, shared by the cores. That is two tokens at 7,630 a second for each core, counted
-/// as a power of two: at lower rates there are no leases, nor while the bucket holds less than 16
-/// tokens. Others may be refused tokens that a thread has and does not spend; places in line wait
-/// for them no longer than for tokens that were spent. It gives them back when it asks for anything
-/// else, or too late for its lease. When it ends, they come back with a response that is recorded,
-/// within 50 ms of traffic. Refusals alone do not bring them back where the rate is fixed; a later
-/// thread in its place does. A thread that is stopped loses them. In a bucket that is nearly full
-/// they age as they would have there: each token minted since the take may discard one. A throttle
-/// that counts, a pause, a [reset](Self::reset) and new settings end all leases, and what other
-/// threads had left is lost then. The first lease allocates 128 bytes for each of 16 threads, or of
-/// four for each core if that is more; further threads have none.
+/// - *Size*: at most an eighth of the tokens that are there, 4,096 tokens, and what the rate brings
+///   in `S`, shared by the cores, counted as a power of two. A lease begins with two tokens, at
+///   7,630 a second for each core. A bucket that holds less than 16 tokens has no leases.
+/// - *Others* may be refused tokens that a thread has and does not spend. Places in line wait for
+///   such tokens no longer than for spent tokens.
+/// - *End*: a thread gives its lease back when it asks for anything else, or asks too late. The
+///   tokens come back with a response that is recorded, within 50 ms of traffic. Where the rate is
+///   fixed, refusals alone do not bring them back; a later thread in the same place does. A thread
+///   that is stopped loses its lease.
+/// - *Age*: in a bucket that is nearly full, each token minted since the take may discard a token
+///   of the lease.
+/// - *Changes*: a throttle that counts, a pause, a [reset](Self::reset) and new settings end all
+///   leases. What other threads had left is lost then.
+/// - *Memory*: the first lease allocates 128 bytes for each of 16 threads, or of four for each core
+///   if that is more. Further threads have no leases.
 ///
 /// # Places given up
 ///
