@@ -39,6 +39,7 @@ fmt() {
 layers() {
     ci/layers.sh
     ci/equal.py
+    ci/cited.py >/dev/null
 }
 
 # Whether every planted fault, chosen mutant, mutants' pattern and part of the ablation still fits the code; and the table of changes.

@@ -112,8 +112,10 @@ impl ExponentialBackoff {
     }
 }
 
+//= AWS: The SDKs use truncated binary exponential backoff with jitter.
 impl BackoffStrategy for ExponentialBackoff {
     #[inline]
+    //= AWS: seconds_to_sleep_i = min(b*r^i, MAX_BACKOFF)
     fn delay(&self, retry: u32, throttle: bool, random: u64) -> Duration {
         let Some(exponent) = retry.checked_sub(1) else {
             return Duration::ZERO;

@@ -39,6 +39,8 @@ impl<M> StrategyBuilder<M> {
         if let Some(generation) = config.generation() {
             self = self.generation_unless_set(generation);
         }
+        //= AWS: The default number of maximum attempts is set by the retry_mode setting, unless
+        //= overridden by the max_attempts setting.
         match config.max_attempts() {
             Some(sends) => self.max_attempts_unless_set(sends.get()),
             None => self,

@@ -29,6 +29,10 @@ impl Failure {
     /// | any other, so 400 and 403 | not retryable | an error code decides those, a bare status does not |
     ///
     /// A 504 may be [marked a timeout](Self::with_timeout) as Smithy's guide allows.
+    //= AWS: SDK retry behavior is determined in combination with error codes or other data from the
+    //= service.
+    //= Smithy: For HTTP protocols, for example, a 429 status code indicates this.
+    //= Smithy: For HTTP protocols, a 504 status code could also indicate this.
     pub const fn from_http_status(status: u16, unavailable: ServiceUnavailable) -> Self {
         let failure = match (status, unavailable) {
             (429 | 509, _) | (503, ServiceUnavailable::Throttle) => Self::throttling(),

@@ -73,6 +73,9 @@ const LONG_WAIT: Duration = Duration::from_secs(1);
 /// let answers = workers.map(|worker| worker.join().unwrap().unwrap());
 /// assert_eq!(answers, [1, 2]);
 /// ```
+//= AWS: Two token buckets are used by the SDK: a retry token bucket and a request rate token
+//= bucket.
+//= AWS: This step is only used in adaptive retry mode.
 pub struct Adaptive {
     pub(super) engine: Engine<Pace>,
     /// The first send rate, shared with the places in its line.
@@ -326,6 +329,8 @@ impl Adaptive {
     }
 }
 
+//= AWS: For adaptive retry mode only, the fill rate of the request rate token bucket is updated
+//= based on the type of response received.
 impl RetryStrategy for Adaptive {
     by_engine!();
 

@@ -12,6 +12,8 @@ use super::{failure::Failure, settings::RetryGeneration};
 ///
 /// After a failure that is both a timeout and throttling, generation 2.0 takes the cost of timeouts
 /// and 2.1 the cost of throttling.
+//= Smithy: This strategy adds extra cost for timeout errors since they may indicate a more degraded
+//= service.
 pub(super) const fn cost_after(failure: &Failure, generation: RetryGeneration) -> u32 {
     match generation {
         RetryGeneration::V2_0 if failure.is_timeout() => 10,

@@ -268,6 +268,7 @@ impl<P> Engine<P> {
         self.show(|| EventKind::Succeeded { attempts });
     }
 
+    //= AWS: Tokens are added to the token bucket if the request is successful.
     fn pay_back(&self, paid: Option<QuotaPermit>) {
         match paid {
             Some(permit) => self.add(permit.cost()),
@@ -325,6 +326,9 @@ impl<P> Engine<P> {
         let random = settings.random.next_u64();
         let throttle = failure.is_throttle();
         let backoff = settings.backoff.delay(retry, throttle, random);
+        //= Smithy: A retry strategy may choose a delay that is longer than this, but should not
+        //= choose a delay that is shorter than this since it is information directly from the
+        //= service.
         match failure.retry_after() {
             None => backoff,
             Some(RetryAfter::AtLeast(hint)) => hint.saturating_add(backoff),

@@ -73,6 +73,7 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
     ///
     /// Returns [`InitialTokenRefused`] if there is no token. The operation must then be sent
     /// exactly once. Those of this crate always give one, even with an empty quota.
+    //= Smithy: If an initial token cannot be acquired, the client should still make an attempt.
     fn acquire_initial_token(&self, scope: Option<&str>)
     -> Result<RetryToken, InitialTokenRefused>;
 
@@ -87,6 +88,8 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
     /// [`delay`](RetryRefused::delay), which is nearly always zero, and returns the original
     /// failure. A token of another strategy is refused too, and comes back in it with nothing
     /// changed.
+    //= Smithy: If the retry strategy determines that the failed attempt may be retried, it will
+    //= return a refreshed retry token to use for the next attempt.
     fn refresh_retry_token(
         &self,
         token: RetryToken,
@@ -102,6 +105,8 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
     ///
     /// Returns [`ForeignToken`] with the token in it, and changes nothing, if another strategy
     /// issued it.
+    //= Smithy: If the request succeeds, the retry strategy is given the token so that it may free
+    //= up any resources it was using.
     fn record_success(&self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken>;
 
     /// Returns the strategy that this one is around. What is not implemented is asked of that

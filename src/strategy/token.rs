@@ -69,6 +69,7 @@ impl StrategyId {
 // the strategy, or zero. A token is moved by loads of 16 bytes, and such a load waits for narrower
 // stores: a quarter of the time of a healthy request.
 #[repr(C)]
+//= Smithy: It encapsulates the state of a request in retry tokens, which it creates and refreshes.
 pub struct RetryToken {
     sent: Sent,
     mark: Mark,

@@ -43,6 +43,9 @@ pub(super) struct Lines<'a> {
 
 impl Lines<'_> {
     /// Returns how long an attempt may wait that takes its place now.
+    //= AWS: If a token is not available, it will wait for one to become available.
+    //= AWS: Your SDK might have configuration options available to fail the request instead of
+    //= wait.
     fn patience(&self, request: SendRequest<'_>) -> Option<Duration> {
         let refuses = self.manner.fail_fast.then_some(Duration::ZERO);
         least(request.patience, refuses.or(self.manner.max_wait))

@@ -87,6 +87,10 @@ impl RetryQuota {
     ///
     /// A cost of 0 is always granted, a cost above the capacity never.
     #[must_use = "a permit that is dropped is spent"]
+    //= AWS: This step acquires a token from the retry token bucket. If the retry token bucket is
+    //= empty, the request will not be retried.
+    //= Smithy: In short: if an attempt fails, a retry is only performed if a whole token can be
+    //= removed from the bucket.
     pub fn try_acquire(&self, cost: u32) -> Option<QuotaPermit> {
         let taken = cost == 0 || self.missing.take(cost, self.capacity);
         taken.then_some(QuotaPermit::of(cost))
@@ -102,6 +106,7 @@ impl RetryQuota {
     }
 
     /// Adds `amount` tokens, as many of them as fit: an operation succeeded that paid for no retry.
+    //= Smithy: If an attempt succeeds, a fraction of a token is put into the bucket.
     pub fn credit(&self, amount: u32) {
         self.add(amount);
     }

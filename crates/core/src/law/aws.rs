@@ -17,6 +17,9 @@ pub(crate) fn peak(measured: Rate, fill: Option<Rate>) -> Rate {
 /// Returns the fill rate after a throttle at `peak`.
 ///
 /// No limit by the measured rate: the peak is at most that, and 0.7 times it below twice it.
+//= AWS: However, after a throttled response is detected, the client rate-of-request is then limited
+//= accordingly.
+//= botocore: throttling.CubicCalculator
 pub(crate) fn after_throttle(peak: Rate) -> Rate {
     at_least_floor(reduced(peak))
 }
@@ -24,6 +27,7 @@ pub(crate) fn after_throttle(peak: Rate) -> Rate {
 /// Returns the fill rate after a success, `elapsed` nanoseconds after the last throttle at `peak`,
 /// which the curve is back at after `peak_time`
 /// ([`time_to_peak`](crate::law::cubic::time_to_peak)).
+//= AWS: The token allowance is also increased accordingly if successful responses are received.
 pub(crate) fn after_success(peak: Rate, peak_time: u64, elapsed: u64, measured: Rate) -> Rate {
     at_least_floor(rate_at(peak, peak_time, elapsed).min(measured.doubled()))
 }
@@ -78,6 +82,7 @@ struct HalfSecond {
 ///
 /// `0.8 · count/(windows · 0.5 s) + 0.2 · measured`, rounded to nearest. Exact for counts under 2⁴⁵
 /// and under 2³² windows, 68 years; saturates beyond.
+//= botocore: adaptive.RateClocker
 pub(crate) fn smoothed(measured: Rate, count: u64, windows: u64) -> Rate {
     let span = u128::from(SECOND).wrapping_mul(u128::from(windows.max(1)));
     // Both terms over the common denominator of ten spans: 16·count·2⁶⁴ and 2·measured·span.
@@ -142,6 +147,8 @@ impl Law for Aws {
         SECOND
     }
 
+    //= AWS: Client Side Rate Limiting is an algorithm that initially lets requests be made at any
+    //= rate up to the token allowance.
     fn unthrottled(&self) -> Unthrottled {
         Unthrottled::default()
     }
@@ -214,6 +221,9 @@ impl Law for Aws {
         }
     }
 
+    //= AWS: Tokens in the bucket are refilled at a rate that is determined dynamically, based on
+    //= the number of throttling responses received by the client.
+    //= botocore: adaptive.ClientRateLimiter.on_receiving_response
     fn decide(&self, state: State, event: &Event<'_>) -> Option<Decision> {
         if event.throttled == 0 {
             return None;

@@ -19,11 +19,13 @@ const CUBE_SCALE: u64 = 9_807_971_461_541_688_693;
 /// The lowest fill rate there is, 0.5 tokens/s.
 const FLOOR: Rate = Rate::from_ratio(1, SECOND << 1);
 
+//= botocore: bucket.TokenBucket
 pub(crate) fn at_least_floor(rate: Rate) -> Rate {
     rate.max(FLOOR)
 }
 
 /// Returns β × `peak`: the rate right after a throttle at `peak`.
+//= botocore: throttling.CubicCalculator
 pub(crate) fn reduced(peak: Rate) -> Rate {
     peak.scaled(7, 10)
 }
@@ -33,6 +35,7 @@ pub(crate) fn reduced(peak: Rate) -> Rate {
 ///
 /// Off by at most one unit, or 2⁻⁴³ of the result if that is more. Saturates at [`Rate::MAX`], and
 /// is flat after 73 minutes, where every peak there is has long been passed.
+//= botocore: throttling.CubicCalculator
 pub(crate) fn rate_at(peak: Rate, peak_time: u64, elapsed: u64) -> Rate {
     let elapsed = elapsed.min(HORIZON) << TIME_FRACTION;
     let after = elapsed.wrapping_sub(peak_time);
@@ -47,6 +50,7 @@ pub(crate) fn rate_at(peak: Rate, peak_time: u64, elapsed: u64) -> Rate {
 /// Returns `K = ∛(peak·(1 − β)/C)`, the time from a throttle to the peak, in 2⁻²⁰ ns.
 ///
 /// With `R` the rate's units, `K·2²⁰ = ∛(0.75·R·10⁹/2⁶⁴)·10⁹·2²⁰ = ∛R · ∛(0.75·10³⁶/2⁴)`.
+//= botocore: throttling.CubicCalculator
 pub(crate) fn time_to_peak(peak: Rate) -> u64 {
     let (root, exponent) = cube_root(peak.raw());
     // The product lost 64 bits to the high half; the constant carries 25.
