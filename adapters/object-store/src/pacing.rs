@@ -69,7 +69,7 @@ impl Pacing {
         Self::of(Scopes::One(Lanes::bulk()))
     }
 
-    /// Takes no turns and repeats no request, for a store whose [connector](crate::PacedConnector)
+    /// Takes no turns and repeats no request, for a store whose `PacedConnector`
     /// does both. What is left is to send again the keys of a batch of deletes that the service
     /// refused.
     ///
