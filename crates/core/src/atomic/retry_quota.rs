@@ -1,4 +1,4 @@
-//! The retry quota: one word of what is missing.
+//! The retry quota: one word that counts the missing tokens.
 
 use core::fmt;
 
@@ -18,8 +18,8 @@ use crate::fixed::to_signed;
 ///
 /// # Memory ordering
 ///
-/// None: no call synchronizes with any other, so do not publish data through a quota. Each call
-/// takes effect at one instant, in one order that all threads agree on.
+/// No ordering is promised: no call synchronizes with another, so do not publish data through a
+/// quota. Each call takes effect at one instant, in one order that all threads agree on.
 ///
 /// # Examples
 ///
@@ -34,8 +34,8 @@ use crate::fixed::to_signed;
 /// assert_eq!(QUOTA.available(), 500);
 /// ```
 pub struct RetryQuota {
-    /// The tokens that are not there: taken, and not paid back. What is full knows no capacity, so
-    /// that a success that finds it so loads this word only.
+    /// The tokens that were taken and not paid back. This is 0 in a full quota of any capacity, so
+    /// a success that finds the quota full loads only this word.
     missing: Missing,
     capacity: u32,
 }
@@ -47,7 +47,7 @@ pub struct RetryQuota {
 pub struct RetryQuotaSnapshot {
     /// The tokens that are there.
     pub available: u32,
-    /// The most there can be.
+    /// The most tokens that there can be.
     pub capacity: u32,
 }
 
@@ -98,14 +98,14 @@ impl RetryQuota {
 
     /// Puts back what `permit` took: the retry that it paid for succeeded.
     ///
-    /// What does not fit under the capacity is discarded. A permit knows no quota: releasing it to
-    /// another one than it came from moves its tokens there.
+    /// Tokens above the capacity are discarded. A permit does not know its quota. Released to
+    /// another quota, a permit moves its tokens there.
     #[expect(clippy::needless_pass_by_value, reason = "a permit is released once")]
     pub fn release(&self, permit: QuotaPermit) {
         self.missing.give_back(permit.cost());
     }
 
-    /// Adds `amount` tokens, as many of them as fit: an operation succeeded that paid for no retry.
+    /// Adds `amount` tokens, or as many as fit: an operation succeeded without paying for a retry.
     //= Smithy: If an attempt succeeds, a fraction of a token is put into the bucket.
     pub fn credit(&self, amount: u32) {
         self.add(amount);
@@ -118,8 +118,8 @@ impl RetryQuota {
         self.missing.pay(amount)
     }
 
-    /// Takes all tokens there are, and returns how many that was. Permits that are out come back as
-    /// before.
+    /// Takes all tokens, and returns how many there were. Permits that are out can still be
+    /// released.
     ///
     /// # Examples
     ///
@@ -138,11 +138,11 @@ impl RetryQuota {
         self.missing.take_all(self.capacity)
     }
 
-    /// Refuses every retry that costs anything until [`reopen`](Self::reopen): takes all tokens
-    /// there are, and those that come back meanwhile.
+    /// Refuses every retry that costs anything until [`reopen`](Self::reopen). Takes all tokens,
+    /// and also the tokens that come back meanwhile.
     ///
-    /// After 2³² tokens less the capacity have come back, some are there again: close it once more
-    /// before that.
+    /// Once 2³² tokens less the capacity have come back, tokens are there again. Close the quota
+    /// once more before that.
     ///
     /// # Examples
     ///
@@ -162,15 +162,16 @@ impl RetryQuota {
         let _before = self.missing.update(|_| Some(u32::MAX));
     }
 
-    /// Ends [`close`](Self::close). The quota is empty then; one that was not closed is as before.
+    /// Ends [`close`](Self::close). The quota is then empty. A quota that was not closed stays as
+    /// it is.
     pub fn reopen(&self) {
         let within = |missing: u32| Some(missing.min(self.capacity));
         let _before = self.missing.update(within);
     }
 
-    /// Fills the quota, and returns how many tokens more there are.
+    /// Fills the quota, and returns how many tokens it gained.
     ///
-    /// Permits that are out then find it full when they come back.
+    /// Permits that are out then find the quota full when they are released.
     #[allow(clippy::must_use_candidate, reason = "called for its effect")]
     pub fn refill(&self) -> u32 {
         self.add(u32::MAX).min(self.capacity)
@@ -201,10 +202,10 @@ impl RetryQuota {
 
 /// The tokens that are missing.
 ///
-/// In 64 bits below 0 if more was given back than was missing: between two takes the word only
-/// falls, so that clamping it once, in the take, is the same as clamping each gain, and a release
-/// is one subtraction, and no loop. In 32 bits where wider words are not native, since one that is
-/// made of a lock would not be lock-free: there each gain is clamped.
+/// A word of 64 bits is below 0 if more was given back than was missing. Between two takes the word
+/// only falls, so clamping it once, in the take, equals clamping each gain. So a release is one
+/// subtraction, and no loop. Where 64-bit words are not native, the word has 32 bits, since a word
+/// made of a lock would not be lock-free. There each gain is clamped.
 struct Missing(Word);
 
 #[cfg(all(target_has_atomic = "64", not(narrow)))]
@@ -216,12 +217,12 @@ type Word = AtomicU32;
 #[cfg(not(all(target_has_atomic = "64", not(narrow))))]
 type Bits = u32;
 
-// Relaxed throughout: the word is all there is, nothing is published through it, and
-// read-modify-writes of one word are totally ordered at any ordering. If a gain comes before a
-// take, the take's swap finds it; if the take comes first, it is answered without the gain, as it
-// would have been a moment sooner. A stale first load costs a lap if the call swaps; between an
-// operation's take and its release no value of the word that it can read is older than the take.
-// Models: `quota::two_takers_never_share_a_token`, `quota::release_and_credit_lose_nothing`.
+// Relaxed throughout: there is only this word, it publishes nothing, and read-modify-writes of one
+// word are totally ordered at any ordering. If a gain comes before a take, the take's swap finds
+// the gain. If the take comes first, it is answered without the gain, as a moment sooner. A stale
+// first load costs a lap if the call swaps. Between an operation's take and its release, the
+// operation can read no value of the word older than the take. Models:
+// `quota::two_takers_never_share_a_token`, `quota::release_and_credit_lose_nothing`.
 impl Missing {
     /// Returns the tokens that are missing.
     #[inline]
@@ -229,21 +230,21 @@ impl Missing {
         missing_by(self.0.load(Relaxed)).unwrap_or(0)
     }
 
-    /// Takes `cost` if no more than `capacity` is missing then.
+    /// Takes `cost` tokens if at most `capacity` are missing then.
     #[inline]
     fn take(&self, cost: u32, capacity: u32) -> bool {
         let fits = |missing: u32| missing.checked_add(cost).filter(|sum| *sum <= capacity);
         self.update(fits).is_some()
     }
 
-    /// Takes all there is of `capacity`, and returns how much that was.
+    /// Takes all tokens, and returns how many there were.
     fn take_all(&self, capacity: u32) -> u32 {
         let before = self.update(|missing| Some(missing.max(capacity)));
         before.map_or(0, |missing| capacity.saturating_sub(missing))
     }
 
-    /// Gives back as much of `amount` as is missing, and returns how much that was. Writes nothing
-    /// if it is none.
+    /// Gives back as much of `amount` as is missing, and returns how much. Writes nothing if
+    /// nothing is missing.
     #[inline]
     fn pay(&self, amount: u32) -> u32 {
         if amount == 0 || self.get() == 0 {
@@ -252,7 +253,7 @@ impl Missing {
         self.pay_back(amount)
     }
 
-    // Out of the way of a success that finds the quota full.
+    // Not inlined: this keeps the path of a full quota short.
     #[inline(never)]
     fn pay_back(&self, amount: u32) -> u32 {
         self.give_back(amount).min(amount)
@@ -261,9 +262,8 @@ impl Missing {
     /// Gives back as much of `amount` as is missing, and returns what was missing.
     #[cfg(all(target_has_atomic = "64", not(narrow)))]
     fn give_back(&self, amount: u32) -> u32 {
-        /// Where a word so far below 0 is put back to 0. All threads together would have to
-        /// subtract as much again before the one that notices goes on, in steps of 2³², for it to
-        /// wrap.
+        /// A word below this is put back to 0. For the word to wrap, all threads together would
+        /// have to subtract as much again, in steps of 2³², before the thread that notices goes on.
         const FLOOR: i64 = -(1 << 62);
         let before = self.0.fetch_sub(amount.into(), Relaxed);
         let mut seen = before;
@@ -283,15 +283,15 @@ impl Missing {
         before.unwrap_or(0)
     }
 
-    /// Replaces what is missing by `step` of it, and returns what it was; `None` if `step` refused.
+    /// Replaces the count of missing tokens by `step` of it, and returns the old count; `None` if
+    /// `step` refused.
     ///
     /// A step that refuses, or leaves the count as it is, writes nothing.
     #[inline]
     fn update(&self, step: impl Fn(u32) -> Option<u32>) -> Option<u32> {
         let mut seen = self.0.load(Relaxed);
         loop {
-            // Two swaps, for a branch: a value that both cases choose would have to be computed
-            // first.
+            // Two swaps in two branches: one swap for both would have to compute its value first.
             let swapped = match missing_by(seen) {
                 None => self.swap(seen, 0, &step),
                 Some(missing) => self.swap(seen, missing, &step),
@@ -303,7 +303,7 @@ impl Missing {
         }
     }
 
-    /// Replaces `seen`, by which `missing` is missing, by `step` of that.
+    /// Replaces `seen`, a word of `missing` tokens, by `step` of `missing`.
     #[inline]
     fn swap(
         &self,
@@ -322,13 +322,13 @@ impl Missing {
     }
 }
 
-/// Returns what is missing by a word, `None` if nothing is.
+/// Returns how many tokens a word says are missing, `None` if none are.
 #[cfg(all(target_has_atomic = "64", not(narrow)))]
 fn missing_by(word: Bits) -> Option<u32> {
     (to_signed(word) > 0).then(|| u32::try_from(word).unwrap_or(u32::MAX))
 }
 
-/// Returns what is missing by a word, `None` if nothing is.
+/// Returns how many tokens a word says are missing, `None` if none are.
 #[cfg(not(all(target_has_atomic = "64", not(narrow))))]
 fn missing_by(word: Bits) -> Option<u32> {
     (word > 0).then_some(word)

@@ -46,62 +46,64 @@ pub use self::snapshot::{BackgroundSnapshot, DeclaredLimit, SendRateSnapshot};
 
 /// A token bucket for sends, refilled by time at a rate that adapts to throttling.
 ///
-/// A limiter from [`new`](Self::new) limits nothing until the first throttle. One with a ceiling
-/// limits from the start. While it limits, each request needs a token: take one with
+/// A limiter from [`new`](Self::new) limits nothing until the first throttle. A limiter with a
+/// ceiling limits from the start. While it limits, each request needs a token: take one with
 /// [`try_acquire`](Self::try_acquire), or a place in line with [`reserve`](Self::reserve). Report
 /// every response with [`record`](Self::record).
 ///
-/// No call waits for another thread, where [`is_lock_free`](Self::is_lock_free). A thread that
-/// stops at any instruction, even for good, does not keep others from acquiring, recording or
-/// reading. While nothing is limited, a request writes one count. Threads share its cache line only
-/// if there are more than four threads for each core, or without the feature `std`.
+/// Where [`is_lock_free`](Self::is_lock_free) returns `true`, no call waits for another thread. A
+/// thread that stops at any instruction, even for good, does not keep others from acquiring,
+/// recording or reading. While nothing is limited, a request writes one count. Threads share the
+/// cache line of this count only if there are more than four threads for each core, or without the
+/// feature `std`.
 ///
 /// # Time
 ///
 /// Every call takes the time as an argument, from one monotonic clock for each limiter.
 ///
-/// - A timestamp before the start counts as the start. One over 146 years after the start counts as
-///   that instant.
+/// - A timestamp before the start counts as the start. A timestamp over 146 years after the start
+///   counts as 146 years.
 /// - A caller whose clock lags gets no extra tokens. If its clock is over a second behind the last
 ///   change of rate, the caller is refused until the clock catches up.
 /// - After a timestamp far in the future, callers at true time wait until that time has come, or
 ///   until [`reset`](Self::reset) is called with the true time.
-/// - What was granted after a change of rate's timestamp counts at the new rate. So a change by a
-///   clock that lags costs the lag times the old rate in tokens, paid at the new rate: give
+/// - Tokens granted after the timestamp of a change of rate count at the new rate. So a change by a
+///   clock that lags costs the lag times the old rate in tokens, paid at the new rate. Give
 ///   [`set_paced`](Self::set_paced) the newest time there is.
 ///
 /// # Leases
 ///
 /// Under [`ControlLaw::Paced`] a busy thread takes several tokens at once, and spends them without
-/// a word that other threads write. One thread alone cannot tell: all answers are as if it took one
-/// after the other, and a full bucket is exact to the token. What several threads are granted from
-/// `t1` to `t2` is at most what the bucket holds and what is minted from `t1 − S` to `t2`, where
-/// `S` is 2¹⁸ ns, 0.26 ms.
+/// a word that other threads write. A lone thread sees no difference: it gets the same answers as
+/// if it took one token after the other, and a full bucket is exact to the token. Several threads
+/// are granted from `t1` to `t2` at most the bucket's tokens plus what is minted from `t1 − S` to
+/// `t2`, where `S` is 2¹⁸ ns, 0.26 ms.
 ///
-/// A lease is at most an eighth of the tokens that are there, 4,096 tokens, and what the rate
-/// brings in `S`, shared by the cores. That is two tokens at 7,630 a second for each core, counted
-/// as a power of two: at lower rates there are no leases, nor while the bucket holds less than 16
-/// tokens. Others may be refused tokens that a thread has and does not spend; places in line wait
-/// for them no longer than for tokens that were spent. It gives them back when it asks for anything
-/// else, or too late for its lease. When it ends, they come back with a response that is recorded,
-/// within 50 ms of traffic. Refusals alone do not bring them back where the rate is fixed; a later
-/// thread in its place does. A thread that is stopped loses them. In a bucket that is nearly full
-/// they age as they would have there: each token minted since the take may discard one. A throttle
-/// that counts, a pause, a [reset](Self::reset) and new settings end all leases, and what other
-/// threads had left is lost then. The first lease allocates 128 bytes for each of 16 threads, or of
-/// four for each core if that is more; further threads have none.
+/// A lease has at most an eighth of the bucket's tokens, at most 4,096, and at most one core's
+/// share of what the rate mints in `S`. This share is two tokens at 7,630 tokens/s for each core,
+/// with the cores counted as a power of two. At lower rates there are no leases, nor while the
+/// bucket holds less than 16 tokens. Other threads may be refused while a thread has unspent
+/// tokens. Places in line wait no longer for unspent tokens than for spent ones. A thread gives its
+/// unspent tokens back when it asks for anything else, or asks too late for its lease. When the
+/// thread ends, its tokens come back with a recorded response, within 50 ms of traffic. Where the
+/// rate is fixed, refusals alone do not bring them back, but a later thread with the same number
+/// does. A thread that stops for good loses its tokens. If the bucket is nearly full, each token
+/// minted since the take may discard a leased token. A throttle that counts, a pause, a
+/// [reset](Self::reset) and new settings end all leases. The unspent tokens of other threads are
+/// lost then. The first lease allocates 128 bytes for each of 16 threads, or for four threads a
+/// core if these are more. Further threads get no leases.
 ///
 /// # Places given up
 ///
-/// While places in line are given up whose turn has not come, a waiter's look at the line visits
-/// the slots of the waiters ahead of it: some 50 µs for the last of 20,000. New settings wake every
-/// waiter whose turn has moved, and visit the slots once for all: some 3 ms for 20,000.
+/// If places ahead were given up before their turn, a waiter's look at the line visits the slots of
+/// the waiters ahead. This takes some 50 µs for the last of 20,000. New settings wake every waiter
+/// whose turn has moved, and visit the slots once for all. This takes some 3 ms for 20,000.
 ///
 /// # Memory ordering
 ///
-/// None is promised: do not publish data through a limiter. Grants are in one order that all
-/// threads agree on. A call answers to the rate as it was at some moment of the call; while the
-/// rate changes, calls that overlap the change may be granted what the old rate allowed.
+/// No ordering is promised, so do not publish data through a limiter. Grants are in one order that
+/// all threads agree on. A call answers by the rate at some moment of the call. So calls that
+/// overlap a change of rate may be granted what the old rate allowed.
 ///
 /// # Examples
 ///
@@ -174,15 +176,15 @@ impl SendRate {
         self.law.kind()
     }
 
-    /// Takes a token, or takes nothing and returns how long it will be until there is one.
+    /// Takes a token, or takes nothing and returns the time until there is a token.
     ///
     /// # Errors
     ///
-    /// The wait is exact to the nanosecond, as long as no other caller takes the token and the rate
-    /// stays as it is, and never zero. A caller may be refused although a place in line has just
-    /// been given up. A refusal writes nothing, but for a [lease](Self#leases) that it gives back.
-    /// Where a service has yet to declare its limits, nothing can be foretold, and the wait is the
-    /// time until another look, 50 ms.
+    /// The wait is never zero. It is exact to the nanosecond, if no other caller takes the token
+    /// and the rate stays as it is. A caller may be refused although a place in line has just been
+    /// given up. A refusal writes nothing, except to give back a [lease](Self#leases). While a
+    /// service has yet to declare its limits, the wait cannot be foretold. The returned wait is
+    /// then the time until another look, 50 ms.
     #[inline]
     pub fn try_acquire(&self, now: Timestamp) -> Result<SendPermit, Duration> {
         match self.ask(now, 1, Class::Foreground).take_one() {
@@ -191,20 +193,21 @@ impl SendRate {
         }
     }
 
-    /// As [`try_acquire`](Self::try_acquire), and asks for the time only if it matters.
+    /// Takes a token like [`try_acquire`](Self::try_acquire), and asks for the time only if it
+    /// matters.
     ///
-    /// It does not while nothing is limited and the calling thread is busy: see
-    /// [`record_with`](Self::record_with). While something is, it does so after it has looked
-    /// at the limiter. If the rate falls in between, it may be granted one token that was there
-    /// at the old rate, even if a pause has begun.
+    /// The time does not matter while nothing is limited and the calling thread is busy: see
+    /// [`record_with`](Self::record_with). While the limiter limits, the call asks for the time
+    /// after a look at the limiter. If the rate falls in between, the call may be granted one token
+    /// of the old rate, even if a pause has begun.
     ///
     /// A thread that has a [lease](Self#leases) asks for the time of one request in eight. The
-    /// permits of the seven after it have the time of that one, and go even if the lease has become
-    /// too old meanwhile: so many more than the bound there says, for each thread.
+    /// permits of the next seven requests have the same time, and are granted even if the lease has
+    /// become too old meanwhile. So each thread may get seven tokens above the bound of leases.
     ///
     /// # Errors
     ///
-    /// As [`try_acquire`](Self::try_acquire).
+    /// The errors of [`try_acquire`](Self::try_acquire).
     #[inline]
     pub fn try_acquire_with(
         &self,
@@ -260,8 +263,8 @@ impl SendRate {
 
     /// Returns `true` if the target has the 128-bit atomics that the line of tokens is made of.
     ///
-    /// Elsewhere, as on most 32-bit targets, `portable-atomic` puts a lock in their place, and a
-    /// thread stopped while it holds one stops others.
+    /// Elsewhere, as on most 32-bit targets, `portable-atomic` uses a lock instead. A thread that
+    /// stops while it holds the lock stops others.
     #[cfg(not(all(loom, feature = "loom")))]
     #[must_use]
     pub fn is_lock_free() -> bool {
@@ -280,7 +283,7 @@ impl SendRate {
         Engaged::new(self, self.words.get_or_make(make))
     }
 
-    /// Returns what a request has to look at, `None` if nothing holds it back.
+    /// Returns the words that a request has to look at, `None` if nothing is limited.
     #[inline]
     fn engaged(&self) -> Option<Engaged<'_>> {
         self.words().filter(|_| self.gate.load().is_engaged())
