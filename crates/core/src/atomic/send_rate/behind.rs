@@ -14,10 +14,10 @@
 //! release for one waiter take too much. The next look finds `released` ahead of the line, moves
 //! the line on and gives the surplus back.
 //!
-//! *The trickle.* After background got its last token, or began to wait, [`TRICKLE`] tokens are
-//! promised to the foreground. Then the first line gets a place for one token of background, and
-//! the token is released when the place is due. If background has already got more than one token
-//! of 21, the trickle comes only after [`LATEST`] tokens.
+//! *The trickle.* [`TRICKLE`] tokens may be promised to the foreground after background got its
+//! last token, or began to wait. Then the first line gets a place for one token of background,
+//! which is released when the place is due. If background has already got more than one token of
+//! 21, the trickle comes only after [`LATEST`] tokens.
 //!
 //! A thread that stops between the take and `released` loses what it took. A thread that stops
 //! between moving the line on and giving the surplus back loses the surplus. A thread that stops
