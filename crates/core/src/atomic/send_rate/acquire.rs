@@ -354,7 +354,7 @@ impl<'a> Engaged<'a> {
     }
 
     /// Returns the nanoseconds until `line`, or the line after its pause, reaches `rank`, or until
-    /// that can be foretold. `None` if it has been reached.
+    /// that can be foretold. `None` if `rank` has been reached.
     pub(super) fn wait_of(&self, line: &Line, elapsed: u64, rank: Place) -> Option<u64> {
         let nanos = if line.is_paused() {
             // A turn that has come stays, unless the service itself has asked for the pause.

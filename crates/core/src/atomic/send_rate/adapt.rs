@@ -128,7 +128,7 @@ impl Adaptation<'_> {
             is_silent: false,
         });
         let now = window.at;
-        // Only a request as heavy as the refused one may come to ask the shut service again.
+        // Perhaps only requests as heavy as the refused one will ask the shut service again.
         let law = self.law.get();
         let shown = || law.shown(self.state.load(), self.meter.counted(), now);
         if refused > 1 && shown().is_shut {

@@ -25,8 +25,8 @@ impl SendRate {
     /// # Errors
     ///
     /// [`PacedSettingsError::Unchangeable`] if the preset, the burst, the slow start or the longest
-    /// slope differs from what the limiter was made with. Also if an initial rate is given and
-    /// differs from the old one, after the new floor and ceiling have moved that one. Always under
+    /// slope differs from what the limiter was made with. Also if a given initial rate differs from
+    /// the old initial rate, as the new floor and ceiling move it. Always under
     /// [`ControlLaw::Aws`](crate::ControlLaw::Aws), which has no settings. Nothing is changed then.
     ///
     /// # Examples

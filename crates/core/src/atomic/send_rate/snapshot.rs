@@ -185,8 +185,9 @@ impl SendRate {
     /// Returns the rate for the limiter of the next process to [begin
     /// at](crate::law::PacedSettingsBuilder::learned): the last peak, or the current rate if lower.
     /// For a service that counts windows, it is the rate at the last opening, with the time over
-    /// which that was counted. If the service is shut or a declared limit is spent, the time until
-    /// then end is included. `None` while nothing is limited, and under the published law.
+    /// which that was counted. If the service is shut or a declared limit is spent, the result
+    /// includes the time until that ends. `None` while nothing is limited, and under the published
+    /// law.
     #[must_use]
     pub fn learned(&self, now: Timestamp) -> Option<LearnedRate> {
         let elapsed = self.law.elapsed(now);

@@ -163,8 +163,8 @@ impl Slot {
 
     pub(super) fn word(&self) -> Word {
         // Acquire, with the release in `finish`. If the swap is first, the load finds the slot
-        // free, and later the `retired` that counts its tokens. If this load is first, it finds the
-        // gap, and the second load of `retired` finds whether the gap was counted meanwhile.
+        // free, together with the `retired` that counts its tokens. If this load is first, it finds
+        // the gap, and the second load of `retired` finds whether the gap was counted meanwhile.
         // Models: `line::a_place_is_retired_once`, `line::a_count_beside_a_retirement_is_exact`.
         Word(self.word.load(Acquire))
     }
@@ -287,7 +287,7 @@ impl Table {
             let slot = self.slot(index)?;
             // Acquire, with the release in `leave`. If the store is first, this swap takes the
             // slot, and the last waiter's waker is gone from it. If this swap is first, it finds
-            // the last waiter still there, and the loop goes on. Model:
+            // the last waiter still there, and the loop tries the next ticket. Model:
             // `waiters::two_who_come_at_once_are_both_found`.
             let next = word.waiting(tail).0;
             let taken = slot
