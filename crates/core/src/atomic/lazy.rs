@@ -6,13 +6,13 @@ use once_cell::race::OnceBox;
 
 /// A value that is made when it is first needed, and stays.
 ///
-/// No thread waits: of two threads that make it at once, one lets its own go. Who finds the value
-/// finds it whole (its pointer is stored with release and loaded with acquire).
+/// No thread waits: of two threads that make the value at once, one drops its value. A thread that
+/// finds the value finds it whole (its pointer is stored with release and loaded with acquire).
 #[derive(Debug)]
 pub struct Lazy<T>(OnceBox<T>);
 
 impl<T> Lazy<T> {
-    /// Creates an empty one; `_make` is for models, which have the value from the start.
+    /// Creates an empty cell; `_make` is for models, which have the value from the start.
     pub fn new(_make: impl FnOnce() -> T) -> Self {
         Self(OnceBox::new())
     }

@@ -1,13 +1,13 @@
 //! A value of several words that is replaced as a whole, without a lock.
 //!
-//! There are a few copies of the value. A writer takes a ticket, which is a copy that is not the
-//! published one, writes each word there with the ticket beside it, and then publishes it. A reader
-//! takes the words of the published copy, and looks again if one of them bears another ticket.
+//! There are a few copies of the value. A writer takes a ticket for a copy other than the published
+//! copy. It writes each word there with the ticket beside it, and then publishes the copy. A reader
+//! loads the words of the published copy, and looks again if a word bears another ticket.
 //!
-//! A writer that stops leaves a copy half written. When all copies but the published one are given
-//! out, the next writer calls those tickets in: they can no longer be published, and their copies
-//! are given out anew. The new tickets are higher, and a word is only ever replaced by one with a
-//! higher ticket, so that a thread that goes on late writes nothing that is read.
+//! A writer that stops leaves a copy half written. When all other copies are given out, the next
+//! writer calls their tickets in: these can no longer be published, and their copies are given out
+//! anew. The new tickets are higher, and a word is only replaced under a higher ticket. So a thread
+//! that goes on late writes nothing that is read.
 //!
 //! # States of a copy
 //!
@@ -24,8 +24,8 @@
 //! | take, with none | `t`, `c` | `b → b + o` | `o → 1` | all called in, one given out anew |
 //! | publish `d` of `u` | `u`, `d` | `b → b + o` | `o → 0` | `d` → published, all others → spare |
 //!
-//! A publication fails if the ticket was called in, or if another copy was published: `base` or the
-//! ticket differ from those it was taken with.
+//! A publication fails if the ticket was called in, or if another copy was published. Then `base`
+//! or the published ticket differs from when the ticket was taken.
 
 use crate::atomic::sync::{
     AtomicU128,
@@ -90,7 +90,7 @@ impl Current {
         self.ticket() == taken.ticket() && self.base() == taken.base()
     }
 
-    /// Returns the next ticket, its copy, and the word when it is out.
+    /// Returns the next ticket, its copy, and the word once the ticket is given out.
     const fn next(self) -> (u64, u64, Self) {
         let (base, out) = if self.out() < GIVEN_OUT {
             (self.base(), self.out())
@@ -112,7 +112,8 @@ impl Current {
         )
     }
 
-    /// Returns the word once the copy of `ticket` is published: all others that are out are void.
+    /// Returns the word once the copy of `ticket` is published: all other tickets given out are
+    /// void.
     const fn published(self, ticket: u64, copy: u64) -> Self {
         Self::new(ticket, copy, self.base().wrapping_add(self.out()), 0)
     }
@@ -130,7 +131,7 @@ pub(super) struct MultiWord<const N: usize> {
     copies: [[AtomicU128; N]; COPIES],
 }
 
-/// A value that was read, and what it takes to replace it.
+/// A value that was read, and its ticket, which is needed to replace it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Read<const N: usize> {
     pub(super) words: [u64; N],
@@ -139,15 +140,15 @@ pub(super) struct Read<const N: usize> {
 
 // Orderings. `current` is swapped with release after the words of a copy are written, and loaded
 // with acquire before they are read. If the swap is first, the reader finds the words of that
-// ticket, or later ones, which bear another. If the load is first, the reader goes by the copy that
-// was published before. Model: `multi_word::a_reader_finds_one_value`. The words are swapped with
-// release and loaded with acquire. If a later writer's swap is first, the reader finds another
-// ticket, and its next lap finds the `current` that this writer had seen. If the load is first, it
-// has the word that it wants. Model: `multi_word::a_ticket_that_was_called_in_writes_nothing`,
-// which never ends otherwise. A ticket is
-// taken with a relaxed swap: it publishes nothing. A swap that fails shows only which tickets are
-// out, so that it is relaxed too. That a late thread writes into no published copy is by the
-// tickets alone. Model: `multi_word::a_ticket_that_was_called_in_writes_nothing`.
+// ticket, or later words, which bear another ticket. If the load is first, the reader goes by the
+// copy that was published before. Model: `multi_word::a_reader_finds_one_value`. The words are
+// swapped with release and loaded with acquire. If a later writer's swap is first, the reader finds
+// another ticket, and the reader's next lap finds the `current` that this writer had seen. If the
+// load is first, the reader has the word that it wants. Model:
+// `multi_word::a_ticket_that_was_called_in_writes_nothing`, which never ends otherwise. A ticket is
+// taken with a relaxed swap, which publishes nothing. A failed swap is relaxed too, because it only
+// shows which tickets are out. The tickets alone ensure that a late thread writes into no published
+// copy. Model: `multi_word::a_ticket_that_was_called_in_writes_nothing`.
 impl<const N: usize> MultiWord<N> {
     pub(super) fn new(words: [u64; N]) -> Self {
         let word = |copy: usize, index: usize| {
@@ -169,13 +170,13 @@ impl<const N: usize> MultiWord<N> {
     }
 
     fn copy(&self, copy: u64) -> &[AtomicU128; N] {
-        // In range: the field is only ever written with a copy that there is.
+        // In range: the field only ever has the number of an existing copy.
         &self.copies[usize::try_from(copy).unwrap_or(0) % COPIES]
     }
 
     /// Returns the value.
     pub(super) fn read(&self) -> Read<N> {
-        // Each lap is paid for by a thread that has published meanwhile.
+        // Each further lap means that another thread has published meanwhile.
         loop {
             let current = self.load();
             if let Some(words) = self.words(current) {
@@ -197,7 +198,8 @@ impl<const N: usize> MultiWord<N> {
         Some(words)
     }
 
-    /// Replaces the value that was `read`. False if another thread has replaced it, or is about to.
+    /// Replaces the value that was `read`. False if another thread has replaced the value, or is
+    /// about to.
     pub(super) fn replace(&self, read: &Read<N>, words: [u64; N]) -> bool {
         let Some((ticket, copy, taken)) = self.take(read.from) else {
             return false;

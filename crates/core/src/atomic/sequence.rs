@@ -15,8 +15,8 @@ impl Sequence {
 
     /// Returns the next number. After `u64::MAX` comes 0.
     pub fn next(&self) -> u64 {
-        // Relaxed: read-modify-writes of one word are totally ordered at any ordering, which is all
-        // that "once" needs; no other memory goes with the number.
+        // Relaxed: read-modify-writes of one word are totally ordered at any ordering, and "once"
+        // needs no more. The number guards no other memory.
         self.0.fetch_add(1, Relaxed)
     }
 

@@ -1,4 +1,4 @@
-//! The atomic types of the core: the only file that says where they come from.
+//! The atomic types of the core. Only this file says where they come from.
 //!
 //! `portable-atomic` has the same types as `core` and adds 128-bit words and targets without
 //! 64-bit compare-and-swap. Under loom and shuttle, their mocks take their place. Under `--cfg
@@ -20,9 +20,9 @@ mod plain {
     pub use {atomic_waker::AtomicWaker, core::sync::atomic::fence};
 }
 
-/// What the atomics that can be stopped are made of.
+/// The types that the stall wrappers wrap.
 #[cfg(stall)]
 pub use portable_atomic as real;
 
-/// For statics, which loom's atomics cannot be; no model looks at one.
+/// For statics, which cannot be loom's atomics. No model uses a static.
 pub use portable_atomic::AtomicU64 as StaticU64;

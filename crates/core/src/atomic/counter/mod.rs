@@ -7,7 +7,7 @@ mod owner;
 ))]
 mod slots;
 mod stripes;
-// There are none to number without thread locals, and models number their own.
+// Without thread locals no threads can be numbered, and models number their own.
 #[cfg(all(
     feature = "std",
     not(any(all(loom, feature = "loom"), all(shuttle, feature = "shuttle")))

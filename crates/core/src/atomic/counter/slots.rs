@@ -8,10 +8,10 @@ use crate::atomic::sync::{
 
 const WORDS: usize = SLOTS.wrapping_div(64);
 
-/// Which numbers are taken, a bit each.
+/// Which numbers are taken, with a bit for each.
 ///
-/// A word that belongs to a number may be written without a read-modify-write: its writers are
-/// one after the other.
+/// A word that belongs to a number may be written without a read-modify-write: it has only one
+/// writer at a time.
 #[derive(Debug)]
 pub(in crate::atomic) struct Slots([AtomicU64; WORDS]);
 
@@ -42,8 +42,8 @@ impl Slots {
         let Some(word) = self.0.get(number / 64) else {
             return false;
         };
-        // Relaxed: who finds it taken leaves it alone. Acquire: see `lowest`. Model:
-        // `lease::a_lease_goes_from_thread_to_thread_and_is_spent_once`.
+        // Relaxed: a thread that finds the number taken leaves it alone. Acquire: see `lowest`.
+        // Model: `lease::a_lease_goes_from_thread_to_thread_and_is_spent_once`.
         word.load(Relaxed) & bit == 0 && word.fetch_or(bit, Acquire) & bit == 0
     }
 
@@ -56,15 +56,16 @@ impl Slots {
     }
 }
 
-/// Sets the lowest bit of `word` that is not, and returns which it was.
+/// Sets the lowest clear bit of `word`, and returns its index.
 fn lowest(word: &AtomicU64) -> Option<usize> {
     let mut taken = word.load(Relaxed);
     loop {
         let number = taken.trailing_ones();
         let bit = 1_u64.checked_shl(number)?;
-        // Acquire, with the release of the thread that gave it back: the next one with this number
-        // must see all that the last one wrote with it, or it would write an old count over a new
-        // one. Model: `stripes::a_number_goes_from_thread_to_thread_and_loses_no_count`.
+        // Acquire, with the release of the thread that gave the number back. The next thread with
+        // this number must see all that the last thread wrote. Otherwise it would write an old
+        // count over a new count. Model:
+        // `stripes::a_number_goes_from_thread_to_thread_and_loses_no_count`.
         match word.compare_exchange_weak(taken, taken | bit, Acquire, Relaxed) {
             Ok(_) => return usize::try_from(number).ok(),
             Err(actual) => taken = actual,

@@ -1,4 +1,5 @@
-//! A count that threads add to without meeting: it only grows, and is read by adding it up.
+//! A count that threads add to without meeting. The count only grows, and is read by adding up its
+//! stripes.
 
 use alloc::boxed::Box;
 
@@ -9,24 +10,24 @@ use crate::atomic::lazy::Lazy;
 use crate::atomic::sync::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use crate::{fixed::to_signed, padded::Padded};
 
-/// How often threads may meet at the first stripes between two calls of
-/// [`forget_meetings`](Stripes::forget_meetings) before there is one for each thread.
+/// How often threads may meet at the first stripes, between two calls of
+/// [`forget_meetings`](Stripes::forget_meetings), before each thread gets a stripe.
 const MEETINGS: u32 = 128;
 
 /// A count in stripes.
 ///
-/// The first thread that counts has one to itself, and all others share another: 56 bytes in all.
-/// If threads meet there often, each of the first threads, four for each core, gets a stripe in a
-/// separate cache line, and the others share what is left. So a count that one thread makes at a
-/// time stays small, and one that many make has no line that they all write.
+/// The first thread that counts has a stripe to itself, and all others share a second: 56 bytes in
+/// all. If threads meet there often, the first threads, four for each core, get a stripe each in
+/// separate cache lines. The others share further stripes. So a count by one thread at a time stays
+/// small, and a count by many threads has no cache line that all of them write.
 #[derive(Debug)]
 pub(in crate::atomic) struct Stripes {
     /// The thread that counts in `own`.
     owner: Owner,
-    /// How often threads have met since they were forgotten last.
+    /// How often threads have met since the last call of `forget_meetings`.
     met: AtomicU32,
-    /// The number of the thread that added to `shared` last, plus one, and the low bits of the
-    /// owner's count then.
+    /// The number of the thread that added to `shared` last, plus one. `seen` has the low bits of
+    /// the owner's count then.
     last: AtomicU32,
     seen: AtomicU32,
     own: Stripe,
@@ -37,9 +38,9 @@ pub(in crate::atomic) struct Stripes {
 /// Stripes for all threads.
 #[derive(Debug)]
 struct Wide {
-    /// By the number of the thread.
+    /// One for each thread, by its number.
     own: Box<[Padded<Stripe>]>,
-    /// A power of two of them, for the rest.
+    /// For the other threads. Their number is a power of two.
     shared: Box<[Padded<AtomicU64>]>,
 }
 
@@ -118,15 +119,15 @@ impl Stripes {
     }
 
     fn wide(&self) -> Option<&Wide> {
-        // A model has all there is from the start: it would never see the first stripes.
+        // In a model the wide stripes would exist from the start, and hide the first stripes.
         if cfg!(all(loom, feature = "loom")) {
             return None;
         }
         self.more.get()
     }
 
-    /// Lets `own` belong to the thread with `number` from now on, if it belongs to none and the
-    /// number is one that threads have to themselves.
+    /// Lets `own` belong to the thread with `number` from now on, if no thread owns `own` and only
+    /// one thread at a time has the number.
     #[cold]
     fn claims(&self, number: usize) -> bool {
         number < SLOTS && self.owner.claim(number)
@@ -138,18 +139,18 @@ impl Stripes {
         if let Some(wide) = self.wide() {
             return wide.add(number, count);
         }
-        // Relaxed: a count, and a read-modify-write, so none is lost. Who sums it afterwards is
-        // ordered by the meter's word. Model: `send_rate::no_count_is_lost_at_a_turn`.
+        // Relaxed: a read-modify-write of a count, so no addition is lost. The meter's word orders
+        // later sums. Model: `send_rate::no_count_is_lost_at_a_turn`.
         self.shared.fetch_add(count, Relaxed);
-        // There are no wide stripes to make without `std`, nor in a model, see `wide`.
+        // Without `std` there are no wide stripes to make, nor in a model: see `wide`.
         if cfg!(feature = "std") && !cfg!(all(loom, feature = "loom")) && self.meets(number) {
             self.more.get_or_make(Wide::new);
         }
     }
 
-    /// Notes that the thread with `number` has added to `shared`. Returns true if threads have met
-    /// often: if since the thread's last time another one has added there, or the owner to its
-    /// stripe.
+    /// Notes that the thread with `number` has added to `shared`. Threads have met if, since this
+    /// thread's last addition, another thread has added there, or the owner to its stripe. Returns
+    /// true if they have met often.
     fn meets(&self, number: usize) -> bool {
         let mark = low(number as u64).wrapping_add(1);
         // Relaxed, all of them: hints. A meeting that is lost or counted twice makes wide stripes a
@@ -188,10 +189,10 @@ const fn low(count: u64) -> u32 {
     count as u32
 }
 
-/// Returns how many threads, by their numbers, get words of their own.
+/// Returns below which number a thread gets words to itself.
 ///
-/// Some more than cores: run times have threads beside their workers, and numbers are given out in
-/// order.
+/// There are more of these than cores: run times have threads beside their workers, and numbers are
+/// given out in order.
 pub(in crate::atomic) fn own_words() -> usize {
     if cfg!(all(loom, feature = "loom")) {
         return 2;
@@ -199,7 +200,8 @@ pub(in crate::atomic) fn own_words() -> usize {
     cores().saturating_mul(4).clamp(16, SLOTS)
 }
 
-/// Returns a power of two: as many as there are cores, or fewer; 1 if threads have no numbers.
+/// Returns the number of cores, up to [`SLOTS`], rounded up to a power of two; 1 if threads have no
+/// numbers.
 pub(in crate::atomic) fn cores() -> usize {
     #[cfg(all(feature = "std", not(all(loom, feature = "loom"))))]
     let cores = {
@@ -216,7 +218,7 @@ pub(in crate::atomic) fn cores() -> usize {
 
 /// How long a thread may go without a look at the clock, in units of 2¹⁶ ns: 2 ms.
 const LONGEST: u64 = 31;
-/// A look after less than this, 0.5 ms, allows for more next time.
+/// A look sooner than this, 0.5 ms, allows more requests until the next look.
 const SHORT: u64 = 8;
 /// The most requests between two looks.
 const MOST: u64 = 255;
@@ -225,16 +227,16 @@ const MOST: u64 = 255;
 #[derive(Debug)]
 pub(in crate::atomic) struct Stripe {
     count: AtomicU64,
-    /// The count at which the time is to be asked for.
+    /// The count at which the thread must look at the clock.
     until: AtomicU64,
-    /// When it was asked for last, in 2¹⁶ ns, above 16 bits of how many requests were let go
-    /// without it since.
+    /// The time of the last look at the clock, in 2¹⁶ ns, above 16 bits of how many requests it let
+    /// go without another.
     pace: AtomicU64,
 }
 
-// Relaxed throughout: only the thread that has the stripe writes it, so that what it has loaded is
-// still there when it stores. Others read the count, which never goes back. The next thread with
-// the same number has seen all, see `slots`. Model:
+// Relaxed throughout: only the thread that has the stripe writes it, so a value that the thread has
+// loaded is still there when it stores. Other threads read the count, which never goes back. The
+// next thread with the same number has seen all stores: see `slots`. Model:
 // `stripes::a_number_goes_from_thread_to_thread_and_loses_no_count`.
 impl Stripe {
     fn new(start: u64) -> Self {
@@ -250,7 +252,7 @@ impl Stripe {
         self.count.store(count.wrapping_add(more), Relaxed);
     }
 
-    /// Returns `true` if another one may be counted without a look at the clock.
+    /// Returns `true` if another request may be counted without a look at the clock.
     pub(in crate::atomic) fn is_ahead(&self) -> bool {
         self.leads(self.count.load(Relaxed))
     }
@@ -269,7 +271,7 @@ impl Stripe {
         true
     }
 
-    /// Adds one at `now`, and allows for as many without a look at the clock as come in about a
+    /// Adds one at `now`, and allows as many more without a look at the clock as come in about a
     /// millisecond.
     pub(in crate::atomic) fn add_one_at(&self, now: u64) {
         let pace = self.pace.load(Relaxed);

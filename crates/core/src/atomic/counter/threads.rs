@@ -7,7 +7,7 @@ use super::slots::Slots;
 use crate::atomic::Sequence;
 
 static THREADS: Slots = Slots::new();
-/// Goes on where the numbers end.
+/// Numbers the threads beyond [`SLOTS`].
 static OTHERS: Sequence = Sequence::starting_at(0);
 
 /// In the place of a number before the thread has asked for one.
@@ -18,8 +18,7 @@ struct Numbered(usize);
 
 impl Drop for Numbered {
     fn drop(&mut self) {
-        // What the thread still counts while it ends must not go by a number that another one
-        // has.
+        // While the thread ends it may still count, but not by a number that another thread has.
         NUMBER.set(SLOTS);
         THREADS.give_back(self.0);
     }
@@ -31,8 +30,7 @@ std::thread_local! {
     static NUMBERED: Cell<Option<Numbered>> = const { Cell::new(None) };
 }
 
-/// Returns the calling thread's number: its own if it is under [`SLOTS`], else perhaps others'
-/// as well.
+/// Returns the calling thread's number: From [`SLOTS`] on, others may have the same number.
 pub(in crate::atomic) fn number() -> usize {
     match NUMBER.get() {
         UNASKED => ask(),
@@ -40,7 +38,8 @@ pub(in crate::atomic) fn number() -> usize {
     }
 }
 
-/// As [`number`], or one that no thread has if the calling thread has not asked for its own yet.
+/// Returns the same as [`number`], or a number of no thread if the calling thread has not asked
+/// yet.
 #[inline]
 pub(in crate::atomic) fn known_number() -> usize {
     NUMBER.get()
@@ -66,7 +65,7 @@ fn ask() -> usize {
 
 fn taken() -> Option<usize> {
     let number = THREADS.take()?;
-    // A thread whose locals are gone would never give it back.
+    // A thread whose locals are gone would never give the number back.
     let kept = NUMBERED.try_with(|kept| kept.set(Some(Numbered(number))));
     if kept.is_err() {
         THREADS.give_back(number);

@@ -1,8 +1,8 @@
-//! Who may go, and how long the others have to wait.
+//! Which requests may go, and how long the others wait.
 //!
 //! `try_acquire_with` loads the words before it reads the clock. A pause or a cut may come between
-//! the loads and the clock. Then that call may be granted one token of the line that it has loaded:
-//! one token for each caller that stands between the two. Stall test:
+//! the loads and the clock. Then that call may be granted one token of the line that it has loaded.
+//! That is one token for each caller between the two steps. Stall test:
 //! `a_pause_at_any_step_of_a_call_costs_one_token`.
 
 use core::ops::Deref;
@@ -35,13 +35,13 @@ pub(super) struct Words {
     waiters: Waiters,
     /// What every limited request writes, in its own cache line.
     promised: Padded<Promised<Beside>>,
-    /// How often what threads keep for themselves has been voided: see `lease`.
+    /// How often all leases have been ended: see `lease`.
     pub(super) changes: AtomicU64,
     /// Made when a thread first takes tokens ahead.
     pub(super) leases: Lazy<Leases>,
 }
 
-/// What stands in the cache line of the last token promised.
+/// Words in the cache line of the last token promised.
 pub(super) struct Beside {
     /// The position of the last request sent, if declared limits are obeyed.
     pub(super) sent: AtomicU64,
@@ -51,14 +51,14 @@ pub(super) struct Beside {
     /// Used for one round trip after a first throttle.
     pub(super) drain: DrainWord,
     pub(super) baseline: CutBaseline,
-    /// How long requests are under way, in nanoseconds: 0 before the first that was looked at.
+    /// The average round trip in nanoseconds; 0 before the first response that was looked at.
     pub(super) trip: AtomicU64,
     /// The second line. It stands here for the same reason.
     pub(super) behind: MaybeBehind,
 }
 
-/// Where positions of sends begin: just before the wrap of what a permit holds of them, so that
-/// every test crosses it.
+/// Where positions of sends begin: just before the wrap of the bits that a permit holds, so that
+/// every test crosses the wrap.
 pub(super) const FIRST_SEND: u64 = (1 << 31) - 2;
 
 impl Words {
@@ -87,8 +87,8 @@ impl Words {
         &self.promised.beside
     }
 
-    /// Averages the trip of a request that was looked at into those before. Of two threads at once
-    /// one is lost, and the next makes up for it.
+    /// Averages the trip of a request into the earlier trips. Of two trips noted at once one is
+    /// lost, and the next trip makes up for it.
     #[inline]
     pub(super) fn note_trip(&self, trip: u64) {
         // Relaxed, in both places and in the snapshot: an average that is only shown.
@@ -107,7 +107,8 @@ impl Words {
     }
 }
 
-/// A limiter that limits, or is about to: its words, and those that it has from the start.
+/// A limiter that limits, or is about to: the words made for this, and the words that it has from
+/// the start.
 #[derive(Clone, Copy)]
 pub(super) struct Engaged<'a> {
     pub(super) words: &'a Words,
@@ -177,12 +178,12 @@ impl<'a> Engaged<'a> {
         taken.map_err(|nanos| self.since_now(now, nanos))
     }
 
-    /// As [`try_acquire`](Self::try_acquire), and reads the clock after the words. Also returns
-    /// what it said.
+    /// Does the same as [`try_acquire`](Self::try_acquire), but reads the clock after the words.
+    /// Also returns the time read.
     ///
-    /// The words do not wait for a time stamp counter then, which lets nothing pass that comes
-    /// after it. If the rate falls in between, one token may be granted that only the line
-    /// before it had. `lease` is that of the calling thread, if it has had one.
+    /// In this order the loads do not wait for the time stamp counter, which holds back later
+    /// instructions. If the rate falls in between, one token may be granted that only the old line
+    /// had. `lease` is the lease of the calling thread, if it has had one.
     #[inline(never)]
     pub(super) fn try_timed(
         &self,
@@ -232,7 +233,7 @@ impl<'a> Engaged<'a> {
         cancelled: u64,
         elapsed: u64,
     ) -> Result<Order, u64> {
-        // Long after the last change, and before it, is another case.
+        // A time long after the last change, or before it, is handled apart.
         let is_other = elapsed.wrapping_sub(line.since) >= LONGEST || line.rate <= Rate::LEAST;
         if is_other || self.reports().may_go(elapsed, 1).is_err() {
             return self.try_again(elapsed);
@@ -261,16 +262,16 @@ impl<'a> Engaged<'a> {
         }
     }
 
-    /// Sends the request that a token was taken for, or gives the token back: another one has just
-    /// taken what was left of a declared limit.
+    /// Counts the granted request as sent. Gives its token back if another request has just taken
+    /// the rest of a declared limit.
     #[inline]
     fn send_granted(&self, elapsed: u64) -> Result<Order, u64> {
         let sent = self.reports().sent(elapsed, 1, false);
         sent.inspect_err(|_| self.line().give_back(1))
     }
 
-    /// Tries with all that may be in the way: a throttle that has yet to take effect, a curve that
-    /// has moved, a line that has to be renewed, a pause.
+    /// Tries again after handling all that may be in the way: a throttle that has yet to take
+    /// effect, a curve that has moved, a line that has to be renewed, a pause.
     #[inline(never)]
     fn try_again(&self, elapsed: u64) -> Result<Order, u64> {
         let elapsed = elapsed.min(LAST_TIME);
@@ -318,7 +319,7 @@ impl<'a> Engaged<'a> {
         AcquireError::NotInTime { wait }
     }
 
-    /// Returns how long after `now` it is `nanos` after it, or after the start if that is later.
+    /// Returns `nanos`, plus the time from `now` to the start if the start is later.
     const fn since_now(&self, now: Timestamp, nanos: u64) -> u64 {
         let early = self.law.start.as_nanos().saturating_sub(now.as_nanos());
         nanos.saturating_add(early)
@@ -334,7 +335,8 @@ impl<'a> Engaged<'a> {
         self.nanos_until_rank(rank, elapsed)
     }
 
-    /// As [`nanos_until`](Self::nanos_until), of the place whose rank `rank` returns.
+    /// Returns the same as [`nanos_until`](Self::nanos_until), for the place whose rank `rank`
+    /// returns.
     pub(super) fn nanos_until_rank(
         &self,
         rank: impl Fn(&Line) -> Place,
@@ -351,8 +353,8 @@ impl<'a> Engaged<'a> {
         Some(nanos)
     }
 
-    /// Returns the nanoseconds until `line`, or the one after its pause, reaches `rank`, or until
-    /// that can be foretold; `None` if it has.
+    /// Returns the nanoseconds until `line`, or the line after its pause, reaches `rank`, or until
+    /// that can be foretold. `None` if `rank` has been reached.
     pub(super) fn wait_of(&self, line: &Line, elapsed: u64, rank: Place) -> Option<u64> {
         let nanos = if line.is_paused() {
             // A turn that has come stays, unless the service itself has asked for the pause.
@@ -375,7 +377,8 @@ impl<'a> Engaged<'a> {
         Some(nanos.min(self.reports().until_foretold(elapsed)))
     }
 
-    /// Returns the line after the pause of `line`: the one that the change which ends it makes.
+    /// Returns the line after the pause of `line`: the line that the change at the end of the pause
+    /// makes.
     fn resumed(&self, line: &Line, elapsed: u64) -> Line {
         let state = self.state.load();
         let (end, rate) = match self.reports().pace(state, elapsed) {
@@ -402,8 +405,8 @@ impl<'a> Engaged<'a> {
         }
     }
 
-    /// Takes a token if there is one or nothing is limited; else returns the nanoseconds until
-    /// there is.
+    /// Takes a token. Returns `None` if it did or if nothing is limited, else the nanoseconds until
+    /// there is a token.
     fn take(&self, elapsed: u64) -> Option<u64> {
         let line = self.line_at(elapsed)?;
         let cancelled = self.line().waiters.total();
@@ -418,17 +421,16 @@ impl<'a> Engaged<'a> {
         self.wait_of(&line, elapsed, next.less_tokens(cancelled))
     }
 
-    /// Returns how many tokens are promised that `line` has not minted at `elapsed`, counting one
-    /// that is begun.
+    /// Returns how many promised tokens `line` has not minted at `elapsed`, rounded up.
     pub(super) fn waiting(&self, line: &Line, elapsed: u64) -> u64 {
-        // To a clock that is behind, tokens of leases are not there yet: no request waits for them.
+        // For a clock that is behind, tokens of leases are not minted yet. No request waits for
+        // these.
         let cancelled = self.line().waiters.total();
         let last = self
             .lending()
             .unspent(line, elapsed, cancelled)
             .less_tokens(cancelled);
-        // A change of rate may take the line back by one unit, which is no token that is waited
-        // for.
+        // A change of rate may take the line back by one unit, which is no promised token.
         let ahead = self
             .after_pause(line, elapsed)
             .unwrap_or(*line)

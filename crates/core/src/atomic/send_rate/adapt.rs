@@ -2,7 +2,7 @@
 //!
 //! The law is a pure function of the state, of what was counted, and of the time. A response asks
 //! the law once, and again only after another thread has changed a word. The state's word decides
-//! which throttle counts. A thread that finds a line behind the state changes the line.
+//! which throttle counts. A thread that finds a line older than the state changes the line.
 //!
 //! | operation | state | line | gate |
 //! |---|---|---|---|
@@ -25,7 +25,7 @@ use crate::law::{Controller, Drain, Draining, Recorded, Response, Seen, State, W
 use crate::line::{FINER, Head, Line, TOKEN};
 use crate::{Outcome, SendPermit};
 
-/// A limiter that limits, as its law moves the rate.
+/// The view of a limiter by which its law moves the rate.
 #[derive(Clone, Copy)]
 pub(super) struct Adaptation<'a>(&'a Engaged<'a>);
 
@@ -47,7 +47,7 @@ impl Engaged<'_> {
 
 impl Adaptation<'_> {
     /// Begins to limit from `since` on, before any request: with a full bucket, or after a pause
-    /// with an empty one.
+    /// with an empty bucket.
     pub(super) fn begin(self, memory: u64, since: u64) {
         let last = self.state.load();
         let _ = self.state.replace(last, last.next(since, memory));
@@ -70,7 +70,7 @@ impl Adaptation<'_> {
         if is_answer && permit.is_timed() && !permit.is_earlier() {
             self.note_trip(now.saturating_sub(self.law.sent_at(permit, now)));
         }
-        // A request that had no answer says nothing of a service that has said nothing.
+        // Before the first report, a request without an answer says nothing about the service.
         let is_silent =
             outcome == Outcome::Unknown && self.reports().phase() == Phase::FirstContact;
         let (recorded, window) = self.respond(Response {
@@ -86,20 +86,20 @@ impl Adaptation<'_> {
         }
         self.follow(window.at);
         if !self.state.load().is_engaged() {
-            // After the line has been let go, see `Gate`.
+            // After the line has ceased to limit: see `Gate`.
             let quiet = now.saturating_add(LONGEST_QUIET);
             self.gate.quiet_until(gate, window.end.min(quiet), false);
         }
         self.waking().due(window.at);
         match recorded {
-            // What time alone had added was taken back: that is no cut.
+            // Taking back what time alone had added is no cut.
             Recorded::Cut => Recorded::Counted,
             recorded => recorded,
         }
     }
 
-    /// Records an answer by which `refused` tokens of the permit were throttled, and which asked
-    /// for a pause of `hint`. The other tokens were done.
+    /// Records an answer that throttled `refused` tokens of the permit, and asked for a pause of
+    /// `hint`. The other tokens were served.
     #[cold]
     pub(super) fn throttled(
         self,
@@ -128,7 +128,7 @@ impl Adaptation<'_> {
             is_silent: false,
         });
         let now = window.at;
-        // A shut service is asked by requests as heavy as the refused one, or by none.
+        // Perhaps only requests as heavy as the refused one will ask the shut service again.
         let law = self.law.get();
         let shown = || law.shown(self.state.load(), self.meter.counted(), now);
         if refused > 1 && shown().is_shut {
@@ -141,10 +141,11 @@ impl Adaptation<'_> {
         recorded
     }
 
-    /// Does what the law makes of a response, and of the window that is over with it.
+    /// Applies what the law decides on a response, and on a window that the response ends.
     ///
-    /// The law is asked once more only if another thread has changed a word meanwhile. A window that
-    /// this response has ended stays its own. Model: `paced::a_window_never_undoes_a_throttle`.
+    /// The law is asked once more only if another thread has changed a word meanwhile. A window
+    /// that this response has ended stays part of its result. Model:
+    /// `paced::a_window_never_undoes_a_throttle`.
     fn respond(self, response: Response) -> (Recorded, Window) {
         let now = response.now;
         let law = self.law.get();
@@ -155,7 +156,7 @@ impl Adaptation<'_> {
             let drained = self.beside().drain.load();
             let draining = drained.of(last.version());
             let (reading, cycle) = self.meter.seen();
-            // Only a throttle is compared with what came since.
+            // Only a throttle is compared with the count since the last state.
             let since_change = (response.throttled > 0)
                 .then(|| self.beside().baseline.since(last.version(), self.meter))
                 .flatten();
@@ -177,7 +178,7 @@ impl Adaptation<'_> {
             window = effects.window;
             past = past.or(window.counted);
             let counts = match effects.drain {
-                // Those of a state that is past must be dropped before its version comes back.
+                // The counts of a past state must be dropped before its version comes back.
                 Drain::Unchanged if drained.is_past(last.version()) => Some(Draining::NONE),
                 Drain::Unchanged | Drain::Over(Some(_)) => None,
                 Drain::Counted(counts) => Some(Draining::new(last.version(), counts)),
@@ -189,8 +190,8 @@ impl Adaptation<'_> {
                     return Step::Again;
                 }
             }
-            // A state that is lost from here on has another version: this response does not count
-            // twice.
+            // If the state's swap is lost from here on, the winning state has another version. So
+            // this response does not count twice.
             let Some(state) = effects.next else {
                 return Step::Keep;
             };
@@ -216,12 +217,13 @@ impl Adaptation<'_> {
     fn is_used_up(self, now: u64) -> bool {
         let (_, line) = self.line().read();
         let little = u128::from(line.capacity().wrapping_div(2).max(TOKEN)) << FINER;
-        // Background leaves some of a known rate alone, and uses it up all the same.
+        // Background leaves some tokens of a known rate alone. Even so, a rate for which background
+        // waits is used up.
         self.available(&line, now) < little || self.is_background_waiting()
     }
 
-    /// Begins to limit if nothing is limited and the law does not allow that: it has just been
-    /// given a ceiling, or a thread that had not seen the ceiling has switched the limiter off.
+    /// Begins to limit if nothing is limited although the law always limits. The law has just got a
+    /// ceiling, or a thread that had not seen the ceiling has switched the limiter off.
     pub(super) fn hold(self, now: u64) {
         let Some(memory) = self.law.get().unthrottled().later else {
             return;
@@ -237,10 +239,10 @@ impl Adaptation<'_> {
         self.waiting(&self.line().read().1, now) > 0 || self.is_background_waiting()
     }
 
-    /// Moves the fill rate to where the law has it at `now`, and lets responses be until that
+    /// Moves the fill rate to the law's rate at `now`, and lets responses pass until that rate
     /// moves.
     pub(super) fn follow(self, now: u64) {
-        // Before all that the rate is computed from.
+        // Before all words that the rate is computed from.
         let gate = self.gate.look();
         if !gate.is_engaged() {
             return;
@@ -274,7 +276,7 @@ impl Adaptation<'_> {
                     .change(head, &line, state.since(), rate, state.version());
                 continue;
             }
-            // By an older clock than the last cut's it is at the rate of the cut.
+            // By a clock older than the last cut, the rate is the rate of the cut.
             let now = now.max(state.since());
             return self.follow_law(&law, head, &line, state, now, gate);
         }
@@ -291,14 +293,14 @@ impl Adaptation<'_> {
         gate: GateWord,
     ) {
         let rate = self.curve_at(state, now);
-        // One try: a loss means that another response, which computes the same curve, or a
-        // throttle, which must not be undone, came first.
+        // One try: a loss means that another thread came first. It computed the same curve, or
+        // recorded a throttle, which must not be undone.
         if rate == line.rate || self.line().change(head, line, now, rate, state.version()) {
             self.quieten_gate(law, state, now, rate, u64::MAX, gate);
         }
     }
 
-    /// Notes until when `rate`, which was found at `now`, stays: `until` at most.
+    /// Notes until when `rate`, which was found at `now`, stays in force: `until` at most.
     pub(super) fn quieten_gate(
         self,
         law: &Controller,
@@ -311,7 +313,7 @@ impl Adaptation<'_> {
         let reading = self.meter.reading();
         let quiet = law.quiet(state, now, rate, reading);
         let steady = quiet.rate.min(until);
-        // Until a wait can be foretold, any look may find another one.
+        // Until a wait can be foretold, any look may find another wait.
         if steady > now && self.reports().until_foretold(now) == u64::MAX {
             let steady = steady.min(now.saturating_add(LONGEST_QUIET));
             let counting = quiet.window <= now || quiet.each || self.is_draining(state);
@@ -324,11 +326,11 @@ impl Adaptation<'_> {
         }
     }
 
-    /// Replaces the law's state by what `next` makes of it and the fill rate, and lets that take
-    /// effect; or leaves it.
+    /// Replaces the law's state by what `next` makes of the state and the fill rate, and applies
+    /// the new state; or leaves the state.
     ///
-    /// What is recorded is never lost: the call ends when it, or a later state, has taken effect,
-    /// or when `next` makes nothing of the state.
+    /// No record is lost. The call ends when the new state or a later state has taken effect, or
+    /// when `next` leaves the state.
     pub(super) fn replace_state<N: Into<Step>>(
         self,
         now: u64,
@@ -337,7 +339,7 @@ impl Adaptation<'_> {
         loop {
             let last = self.state.load();
             let head = self.line().head.head();
-            // The head was read while this was the last state, so that it follows it or the one
+            // The head was read while `last` was the state, so the head follows `last` or the state
             // before.
             if self.state.load() != last {
                 continue;
@@ -378,7 +380,7 @@ impl Adaptation<'_> {
         }
     }
 
-    /// Returns what it does to a limiter with the fill rate `fill` that `last` has become `next`.
+    /// Returns the effect on a limiter with the fill rate `fill` when `last` becomes `next`.
     fn effect(self, last: State, fill: Rate, next: State, now: u64) -> Recorded {
         if !next.is_engaged() {
             return Recorded::Ended;
@@ -397,11 +399,12 @@ impl Adaptation<'_> {
         }
     }
 
-    /// Lets the law's last state take effect, if it has not yet. Any thread may do it for the one
-    /// that was throttled: the rate follows from the state's word.
+    /// Applies the law's last state to the line, if not yet done. Any thread may do this for the
+    /// throttled thread, because the rate follows from the state's word.
     pub(super) fn apply_state(self, now: u64) {
         loop {
-            // In this order: a head older than the state makes the change fail, never go back.
+            // In this order, a head older than the state makes the change fail, and no change goes
+            // back.
             let (head, line) = self.line().read();
             let state = self.state.load();
             if head.follows(state.version()) {
@@ -416,8 +419,8 @@ impl Adaptation<'_> {
         }
     }
 
-    /// Moves the rate to where the law has it, if time alone may have moved it since it was last
-    /// looked at.
+    /// Moves the rate to the law's rate, if time alone may have moved the latter since the last
+    /// look.
     pub(super) fn catch_up(self, elapsed: u64) -> bool {
         let moves = self.law.moves_with_time() && !self.gate.load().is_quiet(elapsed);
         if moves {
@@ -441,7 +444,7 @@ impl Adaptation<'_> {
         }
     }
 
-    /// Returns where the law's curve from `state` is at `now`, even if no thread has looked yet.
+    /// Returns the rate on the law's curve from `state` at `now`, even if no thread has looked yet.
     pub(super) fn curve_at(self, state: State, now: u64) -> Rate {
         self.law.get().rate(state, now, Some(self.meter.reading()))
     }

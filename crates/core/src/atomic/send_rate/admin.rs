@@ -1,12 +1,11 @@
-//! What is not part of a request: a change of settings, the ways back, and whether there is
-//! anything to keep.
+//! Operations apart from requests: changes of settings, resets, and whether a limiter has state to
+//! keep.
 //!
 //! A thread may stop in a reset:
 //!
 //! - Between `since` and `head`: the line is extended backwards, which mints less. The next reset
 //!   mends the line.
-//! - Between `retired` and `total`: waiters may go. Callers who try do not see what was written
-//!   off.
+//! - Between `retired` and `total`: waiters may go, but tries do not see the tokens written off.
 
 use super::SendRate;
 use crate::Timestamp;
@@ -18,17 +17,17 @@ impl SendRate {
     /// β. The state stays: what was measured, the peak, the time of the last cut, and all
     /// places in line.
     ///
-    /// The fill rate is at once what the law makes of the same state with the new settings. With a
-    /// ceiling, a limiter that limited nothing begins to limit, with an empty bucket; without
-    /// one it may switch itself off again. A call that overlaps this one may go by the old
-    /// settings, and leave the old rate, or none, until the first response after a second.
+    /// The law at once computes the fill rate from the same state with the new settings. A ceiling
+    /// makes a limiter that limited nothing begin to limit, with an empty bucket. Without a
+    /// ceiling, the limiter may stop limiting again. A call that overlaps this one may go by the
+    /// old settings. The old rate, or no limit, then stays until the first response after a second.
     ///
     /// # Errors
     ///
     /// [`PacedSettingsError::Unchangeable`] if the preset, the burst, the slow start or the longest
-    /// slope is another than the limiter was made with, or the initial rate if one is given, moved
-    /// by the new floor and ceiling; or if its law is [`ControlLaw::Aws`](crate::ControlLaw::Aws),
-    /// which has no settings. Nothing is changed then.
+    /// slope differs from what the limiter was made with. Also if a given initial rate differs from
+    /// the old initial rate, as the new floor and ceiling move it. Always under
+    /// [`ControlLaw::Aws`](crate::ControlLaw::Aws), which has no settings. Nothing is changed then.
     ///
     /// # Examples
     ///
@@ -80,14 +79,14 @@ impl SendRate {
 
     /// Takes `now` for the present, whatever later timestamps the limiter has been given.
     ///
-    /// A timestamp far in the future makes callers at true time wait until it has come. This brings
-    /// the limiter back: the fill rate and the measured rate stay as they are (under
-    /// [`ControlLaw::Paced`](crate::ControlLaw::Paced) the fill rate is the law's at `now`), what
-    /// is limited stays limited, and the bucket holds at most what it held. Tokens promised
-    /// beyond those minted are written off: each place that is open may let one request go at
-    /// once, whether it is claimed or given up.
+    /// A timestamp far in the future makes callers at true time wait until it has come. A reset
+    /// brings the limiter back. The fill rate and the measured rate stay as they are; under
+    /// [`ControlLaw::Paced`](crate::ControlLaw::Paced) the fill rate is the law's at `now`. A
+    /// limiter that limits goes on limiting, and the bucket holds at most what it held. Promised
+    /// tokens that are not minted are written off. So each open place may let one request go at
+    /// once, whether the place is claimed or given up.
     ///
-    /// Calls that overlap it, with timestamps that it is meant to undo, may undo it in turn.
+    /// Calls that overlap the reset, with the timestamps to be undone, may undo the reset.
     pub fn reset(&self, now: Timestamp) {
         let elapsed = self.law.elapsed(now);
         let engaged = self.words();
@@ -95,9 +94,10 @@ impl SendRate {
         self.gate.disturb();
         if let Some(engaged) = engaged {
             engaged.state.bring_back(elapsed);
-            // Its times were counted from the one before.
+            // Its times were counted from the state before.
             engaged.beside().drain.clear();
-            // Theirs may be ahead too. The next report declares them again.
+            // The times of declared limits may be ahead too. The next report declares the limits
+            // again.
             engaged.reports().forget();
         }
         let law = self.law.get();
@@ -105,7 +105,7 @@ impl SendRate {
         let window_end = self.meter.restart(&law, elapsed);
         if let Some(engaged) = engaged {
             engaged.line().bring_back(elapsed);
-            // What that time made of the rate must not stay, nor a bucket as large.
+            // The rate that the later time brought must not stay, nor its larger bucket.
             if self.law.moves_with_time() {
                 engaged.adaptation().follow(elapsed);
             }
@@ -122,25 +122,26 @@ impl SendRate {
         }
     }
 
-    /// Forgets every throttle: the limiter limits nothing until the next one, or as from the start
-    /// if it has a ceiling or an initial rate.
+    /// Forgets every throttle. Until the next throttle the limiter limits nothing, or as at its
+    /// start if it has a ceiling or an initial rate.
     ///
     /// For a client that knows better than the law, such as after a limit was raised or a wrong
-    /// hint paused all. What was measured stays. Whole tokens promised beyond those minted are
-    /// written off, as many as the open places ask for: they may go at once, even after the
-    /// next throttle. So each call lets the waiting requests of that moment go above the rate, above
-    /// a fixed rate or a ceiling too: 20 % above it if called again and again. Call it once for what
-    /// has changed, not on a schedule. After a wrong timestamp it is [`reset`](Self::reset) that
-    /// helps. What a settlement has debited ([`settle`](Self::settle)) stays owed.
+    /// hint paused all requests. The measured rate stays. Promised tokens that are not minted are
+    /// written off, at most as many as the open places ask for. The requests of these places may go
+    /// at once, even after the next throttle. So each call lets the requests that wait at that
+    /// moment go above the rate, even above a fixed rate or a ceiling. Called again and again, this
+    /// is 20 % above the rate. Call it once for each change, not on a schedule. After a wrong
+    /// timestamp, call [`reset`](Self::reset) instead. The debit of a settlement
+    /// ([`settle`](Self::settle)) stays owed.
     ///
-    /// A throttle that overlaps it counts as one before it or after it. A place taken while it goes
-    /// on may keep its token, for which callers wait who come after the next throttle. If the
-    /// thread stops within this call, requests may be limited by the old rate until
-    /// the next response is recorded.
+    /// A throttle that overlaps this call counts as before or after the call. A place taken during
+    /// the call may keep its token, and callers after the next throttle then wait for that token.
+    /// If the thread stops within this call, requests may be limited by the old rate until the next
+    /// response is recorded.
     ///
-    /// Of two calls at once each may write off what is owed. No more is written off than the open
-    /// places ask for, so that a call with an older clock, or a second one, grants at most
-    /// those again.
+    /// Two calls at once may each write off what is owed. Each writes off at most what the open
+    /// places ask for. So a second call, or a call with an older clock, grants at most that many
+    /// tokens again.
     ///
     /// # Examples
     ///
@@ -156,7 +157,8 @@ impl SendRate {
     /// assert!(rate.try_acquire(now).is_ok());
     /// ```
     pub fn forget_throttles(&self, now: Timestamp) {
-        // No atomic here. Models: `forget::a_throttle_beside_it_counts_before_or_after`,
+        // No atomic operation is in this function itself. Models:
+        // `forget::a_throttle_beside_it_counts_before_or_after`,
         // `forget::no_waiter_is_left_behind`.
         let Some(engaged) = self.words() else {
             return; // there was none
@@ -180,12 +182,12 @@ impl SendRate {
         engaged.waking().all(elapsed);
     }
 
-    /// Returns `true` if the limiter limits nothing, or its bucket is full: at the rate that it
-    /// began with, or at any other rate for [`LONG_UNUSED`]. No pause goes on, and no declared limit
-    /// holds. One whose settings were changed under way is never idle.
+    /// Returns `true` if the limiter limits nothing, or its bucket is full. At another rate than
+    /// its first, the bucket must have been full for [`LONG_UNUSED`]. A limiter is not idle in a
+    /// pause, under a declared limit, or with settings that it was not made with.
     ///
-    /// What it measures is left out: a new limiter has that within a window. Exact while no other
-    /// thread is at work.
+    /// The measured rate does not matter: a new limiter measures it within a window. The answer is
+    /// exact while no other thread is at work.
     #[doc(hidden)]
     #[must_use]
     pub fn is_idle(&self, now: Timestamp) -> bool {
@@ -214,7 +216,7 @@ impl SendRate {
         if since > then || limits.is_some_and(|limits| !limits.is_over(now)) {
             return false;
         }
-        // A pause that is over goes on in the line until somebody looks.
+        // In the line, a pause that is over goes on until the next look.
         if line.is_paused() {
             line = line.changed(since, self.law.get().resumed(state));
         }

@@ -1,22 +1,23 @@
-//! The second line, in which background stands: behind the first one, and not in it.
+//! The second line, in which background waits. It stands behind the first line, not in it.
 //!
 //! A place in the first line is a claim on tokens to come, which no request can overtake. So
-//! background has a line of its own, to which tokens are *released*: tokens of the first line that
-//! are there, that no place waits for, and that are not left alone. A place behind the line is due
-//! once enough tokens have been released for the place and for all before it that were not given
-//! up. That is the rule of the first line, with a count in the place of what time has minted.
+//! background has a second line, to which tokens are *released*. These are tokens of the first line
+//! that are there, that no place waits for, and that background need not leave alone. A place
+//! behind the line is due once enough tokens have been released for the place and for all before it
+//! that were not given up. The first line has the same rule, with what time has minted in place of
+//! the count released.
 //!
 //! Any thread may release. The thread takes tokens of the first line by the rule of a try, and then
 //! adds as many to `released`. So `released` never exceeds what was taken, and never goes back. The
-//! live places that have their turn are at most `released` tokens, by the argument of the first
-//! line with `released` in the place of `V`. Each of these tokens was taken once. Two threads that
+//! live places whose turn has come hold at most `released` tokens, by the argument of the first
+//! line with `released` in place of `V`. Each of these tokens was taken once. Two threads that
 //! release for one waiter take too much. The next look finds `released` ahead of the line, moves
 //! the line on and gives the surplus back.
 //!
-//! *The trickle.* [`TRICKLE`] tokens are promised to the foreground after background got its last
-//! token, or began to wait. Then one token for background stands in the first line, as a place like
-//! any other, and is released when the place is due. While background is ahead of its one of 21, by
-//! what it got when there was more, the trickle comes after [`LATEST`] tokens only.
+//! *The trickle.* [`TRICKLE`] tokens may be promised to the foreground after background got its
+//! last token, or began to wait. Then the first line gets a place for one token of background,
+//! which is released when the place is due. If background has already got more than one token of
+//! 21, the trickle comes only after [`LATEST`] tokens.
 //!
 //! A thread that stops between the take and `released` loses what it took. A thread that stops
 //! between moving the line on and giving the surplus back loses the surplus. A thread that stops
@@ -24,11 +25,11 @@
 //!
 //! Models: `classes::a_token_goes_to_one_of_two_classes`, `classes::one_token_is_released_once`,
 //! `classes::a_due_trickle_is_released_once`, `classes::the_end_of_the_limit_lets_background_go`.
-//! Of any two steps of the tables below: `classes::two_steps_at_once_are_both_counted`.
+//! Model of any two steps of the tables below: `classes::two_steps_at_once_are_both_counted`.
 //!
 //! # States of the line
 //!
-//! With `i` for `issued`, `c` for what was given up in this line and `r` for `released`:
+//! With `i` for `issued`, `c` for the tokens given up in this line and `r` for `released`:
 //!
 //! | state | holds | next |
 //! |---|---|---|
@@ -45,10 +46,10 @@
 //! | give up another place | | | | | |
 //! | give a surplus of `n` back | `n` written off, after | `+ n` | | `− n` | |
 //!
-//! A place that is given up and is not the last counts in `c`: what was released to it is for those
-//! behind it. Where nothing is limited any more, a place whose turn has not come is given up when
-//! it is claimed. Places are claimed in any order, and what was released belongs to the places
-//! before.
+//! A place that is given up and is not the last counts in `c`. The tokens released to it then go to
+//! the places behind. If nothing is limited any more, a place whose turn has not come is given up
+//! when it is claimed. Places are claimed in any order, and released tokens belong to the places
+//! furthest ahead.
 //!
 //! # States of the trickle
 //!
@@ -68,12 +69,13 @@ use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};
 use crate::fixed::to_signed;
 use crate::line::{LONGEST_QUEUE, Place, TOKEN};
 
-/// So many tokens of the foreground bring background one.
+/// After so many tokens for the foreground, background gets one.
 pub(super) const TRICKLE: u64 = 20;
 
-/// And so many at the latest, however far background is ahead of its part.
+/// After so many tokens the trickle comes at the latest, however far background is ahead of its
+/// part.
 pub(super) const LATEST: u64 = 60;
-/// So many tokens background may be ahead: what it got beyond is forgotten.
+/// Background counts as ahead of its part by so many tokens at most.
 const AHEAD: u64 = 64;
 /// What the foreground is promised for one token of background, in the units of a place.
 const PART: i64 = to_signed(TRICKLE.wrapping_mul(TOKEN));
@@ -83,13 +85,13 @@ const PACE_BITS: u32 = 8;
 const LEAST_PACE: u64 = 1 << PACE_BITS;
 const MOST_PACE: u64 = (TRICKLE.wrapping_add(1)) << PACE_BITS;
 
-/// No place of the trickle. A place there is counted as none for want of another value.
+/// The value of `trickle` without a place. A place with this very value counts as no place.
 pub(super) const NO_PLACE: u64 = u64::MAX;
 
 /// Where the line begins: just before the wrap of places and of counts, so that every test crosses
 /// it.
 const BEGINNING: u64 = TOKEN.wrapping_neg();
-/// Behind all that is promised at the beginning.
+/// A value of `paid` far below all that is promised at the beginning.
 const NOTHING_PAID: u64 = BEGINNING.wrapping_sub(1 << 62);
 const GIVEN_UP: u64 = 1_u64.wrapping_neg();
 
@@ -103,23 +105,22 @@ pub(super) struct Behind {
     unclaimed: AtomicU64,
     /// The tokens that requests have got, all together.
     granted: AtomicU64,
-    /// What had been promised to the foreground at the last release, or when the first began to
-    /// wait.
+    /// The tokens promised to the foreground at the last release, or when the first waiter came.
     pub(super) mark: AtomicU64,
-    /// Up to where background has had its part of what is promised to the foreground: ahead of that
-    /// by what it got beyond.
+    /// The promises to the foreground for which background has had its part. Ahead of all promises
+    /// if background got more than its part.
     paid: AtomicU64,
     /// The place of the trickle in the first line, or [`NO_PLACE`].
     pub(super) trickle: AtomicU64,
-    /// How many tokens go for one that is released, that one included: on average, of late.
+    /// A moving average of the tokens granted for each released token, including that token.
     pace: AtomicU64,
     pub(super) waiters: Waiters,
 }
 
 /// The second line, made by the first request that asks for it.
 ///
-/// Not a `Lazy`: models have that from the start, and those of the first line would explore this
-/// one as well.
+/// This is no `Lazy`. In models a `Lazy` has its value from the start, so models of the first line
+/// would explore the second line too.
 pub(super) struct MaybeBehind(OnceBox<Behind>);
 
 impl MaybeBehind {
@@ -139,14 +140,15 @@ impl MaybeBehind {
 
 // Relaxed throughout. `issued` and `released` are chains of read-modify-writes, which are totally
 // ordered, and publish nothing. `released` is raised after the tokens were taken from the first
-// line, whose own swap decides that they were there: so what is released never exceeds what was
-// taken, in whatever order other threads see the two. Of a surplus and a place that is taken, one
-// swap of `issued` is first. If it is that of the place, the surplus stays, and is released to it.
-// If it is that of the surplus, the place is taken behind it. The walk that follows a release, and
-// the stand of a waiter, have the fences (rule 6 of the waiters). Of what was given up the count is
-// loaded before `issued`, as in the first line. The others are hints and counts: a trickle that
-// comes late or twice is one token of 21. Models: `classes::one_token_is_released_once`,
-// `classes::a_place_given_up_beside_its_release_loses_nothing`, and of each count
+// line, whose own swap decides that they were there. So `released` never exceeds what was taken, in
+// whatever order other threads see the two words. A surplus and a new place race for one swap of
+// `issued`. If the swap for the place is first, the surplus stays, and is released to the place. If
+// the swap for the surplus is first, the place is taken behind the surplus. The walk that follows a
+// release, and the stand of a waiter, have the fences (rule 6 of the waiters). The count of tokens
+// given up is loaded before `issued`, as in the first line. The other words are hints and counts: a
+// trickle that comes late or twice is one token of 21. Models:
+// `classes::one_token_is_released_once`,
+// `classes::a_place_given_up_beside_its_release_loses_nothing`, and for each count
 // `classes::two_steps_at_once_are_both_counted`.
 impl Behind {
     pub(super) fn new() -> Self {
@@ -164,15 +166,15 @@ impl Behind {
         }
     }
 
-    /// Returns how far what was asked for is ahead of what was released, in the units of a place:
-    /// negative if too much was released.
+    /// Returns the tokens asked for and not released, in the units of a place; negative if too many
+    /// were released.
     pub(super) fn waiting(&self) -> i64 {
         let given_up = self.waiters.total();
         let issued = Place::from_bits(self.issued.load(Relaxed));
         issued.less_tokens(given_up).since(self.released())
     }
 
-    /// Returns the whole tokens that are waited for.
+    /// Returns the whole tokens that background waits for.
     pub(super) fn waiting_tokens(&self) -> u64 {
         u64::try_from(self.waiting()).unwrap_or(0) / TOKEN
     }
@@ -197,18 +199,18 @@ impl Behind {
     }
 
     /// Returns how many tokens, in the units of a place, have to be released until `place` is due:
-    /// 0 if it is. `over` of its own it does not wait for.
+    /// 0 if it is due. The place does not wait for `over` of its tokens.
     pub(super) fn lacking(&self, place: Place, over: u64) -> u64 {
         let rank = place.less_tokens(self.waiters.before(place).wrapping_add(over));
         self.lacking_until(rank)
     }
 
-    /// As [`lacking`](Self::lacking), of the place that has this `rank`.
+    /// Returns the same as [`lacking`](Self::lacking), for the place with this `rank`.
     pub(super) fn lacking_until(&self, rank: Place) -> u64 {
         u64::try_from(rank.since(self.released())).unwrap_or(0)
     }
 
-    /// Takes the last place for `weight` tokens.
+    /// Takes a place for `weight` tokens at the end of the line.
     pub(super) fn promise(&self, weight: u32) -> Result<Place, WeightError> {
         let units = u64::from(weight).wrapping_mul(TOKEN);
         let mut seen = self.issued.load(Relaxed);
@@ -229,15 +231,15 @@ impl Behind {
         }
     }
 
-    /// Adds `tokens` to what is released, which have been taken from the first line.
+    /// Releases `tokens`, which have been taken from the first line.
     pub(super) fn add(&self, tokens: u64) {
         self.unclaimed.fetch_add(tokens, Relaxed);
         self.released.fetch_add(tokens.wrapping_mul(TOKEN), Relaxed);
     }
 
-    /// Moves the line on by the whole tokens that were released too much, and returns how many they
-    /// are. A loss means that a request has come, to which they are released, or that the last one
-    /// has gone: then the next look finds the more.
+    /// Moves the line on by the whole tokens of the surplus, and returns how many they are. A loss
+    /// means that a request has come, to which the surplus is released, or that the last request
+    /// has gone. In the latter case the next look finds a larger surplus.
     pub(super) fn take_surplus(&self) -> u64 {
         let given_up = self.waiters.total();
         let issued = self.issued.load(Relaxed);
@@ -260,8 +262,8 @@ impl Behind {
         self.granted.fetch_add(weight.into(), Relaxed);
     }
 
-    /// Gives up `place`, which is for `weight` tokens. What was released to it passes to those
-    /// behind it.
+    /// Gives up `place`, which is for `weight` tokens. The tokens released to it pass to the places
+    /// behind.
     pub(super) fn give_up(&self, place: Place, weight: u32, slot: Option<WaiterSlot>) {
         let before = place.less_tokens(weight.into());
         let taken_back =
@@ -273,7 +275,7 @@ impl Behind {
         }
     }
 
-    /// Begins to count the trickle at `promised`: nothing is owed from before.
+    /// Begins to count the trickle at `promised`, with nothing owed from before.
     pub(super) fn begin(&self, promised: u64) {
         self.mark.store(promised, Relaxed);
         self.pay(promised, 0);
@@ -298,8 +300,8 @@ impl Behind {
             .store(promised.wrapping_add_signed(ahead), Relaxed);
     }
 
-    /// Returns `true` if the trickle's turn has come, with so much `promised` to the foreground and
-    /// `mark` where it was when background last got a token.
+    /// Returns `true` if the trickle is owed, with so much `promised` to the foreground. `mark` is
+    /// what had been promised when background last got a token.
     pub(super) fn owes(&self, promised: u64, mark: u64) -> bool {
         let since = to_signed(promised.wrapping_sub(mark));
         let unpaid = to_signed(promised.wrapping_sub(self.paid.load(Relaxed)));
@@ -307,8 +309,8 @@ impl Behind {
         since >= latest || since.min(unpaid) >= PART
     }
 
-    /// Notes that `tokens` are released, after `promised` to the foreground; `pace` is that of the
-    /// trickle.
+    /// Notes a release of `tokens`, with so much `promised` to the foreground. A release of the
+    /// trickle counts as the highest pace.
     pub(super) fn note(&self, promised: u64, tokens: u64, by_trickle: bool) {
         let moved = promised.wrapping_sub(self.mark.load(Relaxed));
         self.mark.store(promised, Relaxed);
@@ -326,7 +328,8 @@ impl Behind {
         self.pace.store(next.clamp(LEAST_PACE, MOST_PACE), Relaxed);
     }
 
-    /// Returns `units` of a place times the tokens that go for one that is released, of late.
+    /// Returns `units` of a place times the average number of tokens granted for each released
+    /// token.
     pub(super) fn paced(&self, units: u64) -> u64 {
         let pace = u128::from(self.pace.load(Relaxed));
         let paced = u128::from(units).wrapping_mul(pace) >> PACE_BITS;
@@ -338,7 +341,7 @@ impl Behind {
         self.unclaimed.fetch_sub(tokens, Relaxed);
     }
 
-    /// Takes back what a request of `weight` claimed but for `over`, whose place is still due.
+    /// Undoes the claim of a request for `weight` tokens, which did not claim `over` of them.
     pub(super) fn unclaim(&self, weight: u32, over: u64) {
         let claimed = u64::from(weight).saturating_sub(over);
         self.unclaimed.fetch_add(claimed, Relaxed);

@@ -13,7 +13,7 @@ use crate::{ControlLaw, Outcome, SendPermit, Timestamp};
 /// The law of one limiter, with the settings that may change while it is at work.
 pub(crate) struct BoundLaw {
     pub(super) start: Timestamp,
-    /// Boxed, so that a limiter stays small. `None` is a law with nothing to it but its kind.
+    /// Boxed, so that a limiter stays small. `None` is a law that has only its kind.
     tuned: Option<Box<Tuned>>,
     kind: ControlLaw,
     /// Whether declared limits are obeyed.
@@ -28,15 +28,16 @@ struct Tuned {
     word: AtomicU128,
     /// Made by the first report. `None` under laws that do not listen.
     limits: Option<Lazy<Limits>>,
-    /// Of which dimension declared limits are obeyed.
+    /// The dimension of the declared limits that are obeyed.
     obeyed: Dimension,
     unheard: Unheard,
 }
 
-// Orderings of `word`. Relaxed: it is all there is to the settings, so they are always those of one
-// call, and a thread that reads it twice gets no older ones the second time. Who computes a rate by
-// older settings does not get it past the gate, whose version is raised on both sides of a change.
-// Models: `paced::a_lower_ceiling_is_obeyed`, `paced::two_changes_at_once_leave_the_rate_of_one`.
+// Orderings of `word`. Relaxed: the word holds all settings, so a load always returns the settings
+// of one call. A thread that loads the word twice gets no older settings the second time. A rate
+// computed by older settings does not get past the gate, whose version is raised on both sides of a
+// change. Models: `paced::a_lower_ceiling_is_obeyed`,
+// `paced::two_changes_at_once_leave_the_rate_of_one`.
 impl BoundLaw {
     pub(super) fn new(law: Controller, obeyed: Dimension, start: Timestamp) -> Self {
         let tuned = (!law.is_plain()).then(|| {
@@ -64,8 +65,8 @@ impl BoundLaw {
             .min(LAST_TIME)
     }
 
-    /// Returns when the request of `permit` was sent, which was answered at `at`. That is `at` if its
-    /// clock was not read.
+    /// Returns when the request of `permit`, answered at `at`, was sent. This is `at` if its clock
+    /// was not read.
     pub(super) fn sent_at(&self, permit: SendPermit, at: u64) -> u64 {
         if permit.is_timed() {
             self.elapsed(permit.time()).min(at)
@@ -87,8 +88,8 @@ impl BoundLaw {
         self.lends
     }
 
-    /// Returns `true` if declared limits are obeyed: then each send counts, and one that is refused
-    /// may.
+    /// Returns `true` if declared limits are obeyed. Then each send counts, and a refused send may
+    /// count.
     #[inline]
     pub(crate) const fn listens(&self) -> bool {
         self.listens
@@ -109,14 +110,14 @@ impl BoundLaw {
         Some(&self.tuned.as_ref()?.unheard)
     }
 
-    /// Notes an answer, of a limiter that has heard nothing.
+    /// Notes an answer, for a limiter that may have heard no report yet.
     #[inline]
     pub(super) fn note_answer(&self) {
         self.unheard().inspect(|unheard| unheard.answer());
     }
 
-    /// Notes a request that failed or was given up, and returns what the law takes it for. To the
-    /// published law a failure is an answer.
+    /// Notes a request that failed or was given up, and returns the outcome as the law takes it.
+    /// The published law takes a failure as an answer.
     #[cold]
     pub(super) fn note_unserved(&self, outcome: Outcome) -> Outcome {
         if outcome == Outcome::Unknown {
@@ -157,7 +158,7 @@ impl BoundLaw {
         }
     }
 
-    /// Returns which law it is.
+    /// Returns the kind of the law.
     pub(super) const fn kind(&self) -> ControlLaw {
         self.kind
     }
@@ -174,7 +175,7 @@ impl BoundLaw {
         tuned.is_none_or(|tuned| tuned.made_with.tunable_bits() == tuned.word.load(Relaxed))
     }
 
-    /// Replaces the settings of the paced law, unless they change one that stays.
+    /// Replaces the settings of the paced law, unless they change a setting that must stay.
     pub(super) fn set_paced(&self, settings: PacedSettings) -> Result<(), PacedSettingsError> {
         let unchangeable = PacedSettingsError::Unchangeable { setting: "law" };
         let tuned = self.tuned.as_ref().ok_or(unchangeable)?;

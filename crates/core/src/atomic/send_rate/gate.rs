@@ -1,13 +1,13 @@
-//! The gate: the one word that healthy traffic reads, and all that a response reads which has
-//! nothing to do.
+//! The gate: the one word that healthy traffic reads, and the only word that a response with
+//! nothing to do reads.
 
 use crate::atomic::sync::{
     AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// A hint of what a request has to look at. It may be wrong towards looking too much; towards
-/// looking too little it is wrong until the time in it at most.
+/// A hint of what a request has to look at. A wrong hint may make requests look in vain. It may
+/// keep them from looking only until the time in the word.
 ///
 /// | bits | field |
 /// |---|---|
@@ -24,11 +24,11 @@ use crate::atomic::sync::{
 /// | yes | is over, or cleared | the rate limits, and may be about to change: all look |
 ///
 /// A thread that has looked writes until when there is nothing to do, if the version is still the
-/// one that it read before it looked. A change of the law's state or settings, and tokens given
-/// back, raise the version and clear the time before they take effect and once more afterwards. A
-/// thread that read the old state fails at one of the two, unless the changing thread stops in
-/// between. Then others may go by the old rate until the time runs out: the time is at most
-/// [`LONGEST_QUIET`] off.
+/// version read before the look. A change of the law's state or settings, and tokens given back,
+/// raise the version and clear the time before they take effect and once more afterwards. A thread
+/// that read the old state fails at one of the two raises, unless the changing thread stops in
+/// between. Then other threads may go by the old rate until the time runs out, which takes at most
+/// [`LONGEST_QUIET`].
 pub(super) struct Gate(AtomicU64);
 
 /// One value of the gate.
@@ -82,15 +82,14 @@ impl GateWord {
     }
 }
 
-// Relaxed but for two. The word is a hint: the words that it points to decide, and order
+// Relaxed but for two. The word is a hint. The words that it points to decide, and order
 // themselves. If a thread's load comes before a bit is set, the thread goes as it would have a
-// moment sooner; if it comes after, or the thread has learned of the throttle from another one, it
-// sees the bit. Models: `send_rate::a_throttle_seen_elsewhere_is_obeyed`,
-// `send_rate::a_throttle_beside_a_change_takes_nothing_of_it_back`.
-// `disturb` and `quiet_until` release, and `look` acquires. If the look comes before the change,
-// its version is the old one, and what is noted by that is void; if it comes after, the thread
-// finds what has changed, and may note what it computes. Model:
-// `paced::a_rate_that_rises_voids_what_refused_threads_noted`.
+// moment sooner. If the load comes after, or the thread has learned of the throttle from another
+// thread, it sees the bit. Models: `send_rate::a_throttle_seen_elsewhere_is_obeyed`,
+// `send_rate::a_throttle_beside_a_change_takes_nothing_of_it_back`. `disturb` and `quiet_until`
+// release, and `look` acquires. If the look comes before the change, it has the old version, and a
+// note by that version is void. If the look comes after, the thread finds what has changed, and may
+// note what it computes. Model: `paced::a_rate_that_rises_voids_what_refused_threads_noted`.
 impl Gate {
     pub(super) fn new(window_end: u64) -> Self {
         Self(AtomicU64::new(quiet_until(window_end)))

@@ -1,29 +1,29 @@
-//! When there will be another token, for callers who ask before.
+//! When the next token comes, for callers who ask before that.
 
 use super::gate::GateWord;
 use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};
 
-/// A word beside the last token promised: no token before this time.
+/// A word beside the last token promised. It says that there is no token before a time.
 ///
 /// | bits | field |
 /// |---|---|
 /// | 56 | the time, ns after the limiter's start, wrapping |
 /// | 8 | the gate's version when it was computed |
 ///
-/// The thread that takes the last token writes it: it owns the cache line already. So does a
-/// refused one that has found a new step of the law's curve. It holds while the gate is quiet
-/// and has the same version, so that the rate is still the one that it was computed from, and
-/// nothing has been given back. A thread that stops between computing and writing it writes an old
-/// version, or after 256 versions one that seems to be new: then some are refused until the gate's
-/// time is over, 50 ms at most.
+/// The thread that takes the last token writes the hint, because it owns the cache line already. So
+/// does a refused thread that has found a new step of the law's curve. The hint holds while the
+/// gate is quiet and has the same version. Then the rate is still the same, and no token has been
+/// given back. A thread that stops before it writes the hint writes an old version later. After 256
+/// versions that version seems new. Then some callers are refused until the gate's time is over, 50
+/// ms at most.
 pub(super) struct Hint(AtomicU64);
 
 const TIME_BITS: u32 = 56;
 const TIME: u64 = (1 << TIME_BITS) - 1;
-/// A time further ahead is one that has passed.
+/// A time further ahead than this has passed.
 const FUTURE: u64 = 1 << (TIME_BITS - 1);
 
-// Relaxed throughout: a hint, that says of which state it is.
+// Relaxed throughout: a hint, which has the version that it belongs to.
 impl Hint {
     pub(super) fn new() -> Self {
         Self(AtomicU64::new(0))
@@ -46,7 +46,7 @@ impl Hint {
         self.0.store(next, Relaxed);
     }
 
-    /// Forgets it: a place was taken, so that the next token comes later.
+    /// Forgets the hint: a place was taken, so the next token comes later.
     pub(super) fn forget(&self) {
         if self.0.load(Relaxed) != 0 {
             self.0.store(0, Relaxed);

@@ -2,13 +2,15 @@
 //!
 //! One swap of `issued` takes several tokens, and the thread spends them by plain loads and stores
 //! of words that no other thread writes. A lease is a stretch of the line: the positions behind
-//! `cursor`, up to `last`. All of them were due when it was taken. A spend moves `cursor` as a
-//! grant moves `issued`: by one token, from where a full bucket stands if that is further on. So
-//! tokens that a full bucket would have discarded are not spent. What is left over is given back by
-//! taking `issued` back to `cursor`, as if the tokens had been granted one by one.
+//! `cursor`, up to `last`. All of these positions were due when the lease was taken. A spend moves
+//! `cursor` on by one token, as a grant moves `issued`. If a full bucket stands further on, the
+//! spend starts from there. So tokens that a full bucket would have discarded are not spent. The
+//! rest is given back by moving `issued` back to `cursor`, as if the tokens had been granted one by
+//! one.
 //!
-//! Where a full bucket stands is a product of two words. A spend does without: it compares the age
-//! of the lease with one of two times, and the rest is reckoned when that fails.
+//! The position of a full bucket is a product of two words. A spend does not compute this product.
+//! It compares the age of the lease with one of two times, and computes the position only if the
+//! comparison fails.
 //!
 //! | the lease | its next token | holds |
 //! |---|---|---|
@@ -17,13 +19,13 @@
 //!
 //! A lease ends
 //!
-//! - when it is [`LONGEST`] old: so what is granted from `t1` to `t2` is at most what the bucket
-//!   holds and `V(t2) − V(t1 − LONGEST)`;
+//! - when it is [`LONGEST`] old. So the grants from `t1` to `t2` are at most the bucket's tokens
+//!   plus `V(t2) − V(t1 − LONGEST)`;
 //! - when the state or the settings change: see `lend`;
-//! - when its thread does anything but take one token more: first it gives back what is left.
+//! - when its thread does anything but take one more token. The thread first gives back the rest.
 //!
-//! A thread that looks at the law gives back the leases of threads that have ended. For as long as
-//! that takes, the thread has the number of the ended thread, and owns the words.
+//! A thread that looks at the law gives back the leases of threads that have ended. Meanwhile the
+//! thread has the number of the ended thread, and so owns the words.
 //!
 //! # States of a lease
 //!
@@ -42,45 +44,46 @@
 //! | give back, not as the last | good or too old | none | stays; what a full bucket has kept is written off |
 //! | give back | ended | none | stays: the tokens are lost |
 //!
-//! A lease is the last if no token was promised behind it. One that is not the last stays where a
-//! place is given up. Another thread changes none of these words: it ends a lease by `changes`.
+//! A lease is the last if no token was promised behind it. A thread that gives up a place first
+//! gives back its lease, but only if the lease is the last. No other thread changes these words.
+//! Other threads end a lease by raising `changes`.
 //!
 //! # Why leases grant no token twice
 //!
 //! All tokens of a lease come from one swap, and were due by the clock of that take. A lease is
 //! spent by clock readings less than [`LONGEST`] after the take. So readings in `[t1, t2]` spend
-//! only what readings in `[t1 − LONGEST, t2]` took. `try_acquire_with` spends up to seven tokens at
-//! the reading of the token before them: each thread may be granted so many more. What goes back
-//! without being the last is written off in whole tokens. Tests:
+//! only tokens that readings in `[t1 − LONGEST, t2]` took. `try_acquire_with` spends up to seven
+//! tokens at the reading of the token before them. So each thread may be granted seven more. A
+//! lease that goes back and is not the last is written off in whole tokens. Tests:
 //! `ages_decide_as_a_full_bucket_does`, `linearizability`. Models:
 //! `lease::leases_that_come_and_go_grant_each_token_once`,
 //! `lease::a_lease_goes_from_thread_to_thread_and_is_spent_once`.
 //!
 //! # What a full bucket keeps
 //!
-//! Let `c(p)` be what was given up before the token at `p`. A full bucket keeps that token until
-//! `V(now) − capacity` reaches its rank, `p − c(p)`. Tokens given up behind `p` do not touch it. So
-//! `C`, the count of all tokens given up, is too much in the place of `c(p)`. With `C`, leases that
-//! go back in the other order would lose tokens.
+//! Let `c(p)` be the tokens given up before the token at `p`. A full bucket keeps that token until
+//! `V(now) − capacity` reaches its rank, `p − c(p)`. Tokens given up behind `p` do not change this
+//! rank. So `C`, the count of all tokens given up, is too large in place of `c(p)`. With `C`,
+//! tokens would be lost if a later lease went back first.
 //!
-//! A lease knows how much of `C` is behind it, at least. The upper bits of `total` count the tokens
-//! given up at places of their own: those of leases and places in line, not those of credits. Let
-//! `D` be the growth of this count since the take, and `h` how far the bucket was from full at the
-//! take. At most `h` of the `D` tokens stood before the lease. For all that is promised and comes
-//! back fits a bucket. So there are no more such tokens than positions from where a full bucket
-//! stands up to `issued`. So at least `D − h` of the `D` tokens are behind the lease. `C` is loaded
-//! before `issued` is swapped, and both counts are one word. So a token in `D` is not in the `C`
-//! from which `h` was computed.
+//! A lease knows a lower bound of the part of `C` behind it. The upper bits of `total` count the
+//! tokens given up at places of their own: those of leases and places in line, not those of
+//! credits. Let `D` be the growth of this count since the take, and `h` how far the bucket was from
+//! full at the take. At most `h` of the `D` tokens stood before the lease. The reason is that all
+//! promised tokens that come back fit a bucket. So there are no more of them than positions from
+//! where a full bucket stands up to `issued`. So at least `D − h` of the `D` tokens are behind the
+//! lease. `C` is loaded before `issued` is swapped, and both counts are one word. So no token in
+//! `D` is in the `C` from which `h` was computed.
 //!
 //! The rest is an induction over the takes. Let `p` be the lowest token that comes back later, and
 //! `b` the tokens given up behind `p`. Then `p − 1 >= V − capacity + C − b`. The positions from `p`
-//! to `issued` are those `b` and all that come back. So `issued − (V − capacity + C)` is at least
-//! as many as come back. What is granted from then on is at most what the bucket holds.
+//! to `issued` are these `b` tokens and all tokens that come back. So `issued − (V − capacity + C)`
+//! is at least the number that come back. The grants from then on are at most what the bucket
+//! holds.
 //!
-//! If `h` is too large, tokens are lost, and never more than were minted since the take. A place
-//! may be given up although a full bucket would have discarded its token. Such a place is among
-//! those that had come due before and were not claimed. Tests:
-//! `leases_of_a_full_bucket_go_back_in_any_order`,
+//! If `h` is too large, tokens are lost, but never more than were minted since the take. A place
+//! may be given up although a full bucket would have discarded its token. Such a place had come due
+//! before, and was not claimed. Tests: `leases_of_a_full_bucket_go_back_in_any_order`,
 //! `a_lease_before_another_leaves_room_for_fewer_of_its_tokens`. Model:
 //! `lease::leases_given_back_out_of_order_bring_what_fits`.
 
@@ -100,17 +103,16 @@ const LONGEST: u64 = 1 << LONGEST_BITS;
 /// The most tokens of one lease.
 pub(super) const MOST: u64 = 1 << 12;
 
-/// A lease takes one of so many tokens that are there, so that threads find some to the last.
+/// A lease takes at most one in so many of the tokens there, so that other threads find some too.
 pub(super) const PART: u64 = 8;
 
-/// How many tokens in a row are spent without a look at the clock, by callers who leave that to the
-/// limiter.
+/// How many tokens in a row `try_acquire_with` spends without a look at the clock.
 const UNTIMED: u64 = 7;
 
-/// A lease for each thread that has a number among the first.
+/// A lease for each thread whose number is below [`own_words`].
 pub(super) struct Leases {
-    /// Not behind a pointer, nor of a length that has to be loaded: 1 ns of 10 for a caller who has
-    /// just read the clock.
+    /// An array in place, with no pointer or length to load. This saves 1 ns of 10 for a caller
+    /// that has just read the clock.
     first: [Padded<Lease>; FIRST],
     rest: Box<[Padded<Lease>]>,
 }
@@ -123,7 +125,7 @@ const FIRST: usize = if cfg!(all(loom, feature = "loom")) {
 };
 
 impl Leases {
-    /// No lease is taken at a lower rate: two tokens in [`LONGEST`].
+    /// The least rate at which leases are taken: two tokens in [`LONGEST`].
     pub(super) const LEAST_RATE: u64 = 2 << (64 - LONGEST_BITS);
 
     pub(super) fn new() -> Self {
@@ -144,25 +146,26 @@ impl Leases {
         Some(lease)
     }
 
-    /// Returns all of them, in the order of their numbers.
+    /// Returns all leases, in the order of their threads' numbers.
     pub(super) fn all(&self) -> impl Iterator<Item = &Lease> {
         self.first.iter().chain(&self.rest).map(|lease| &**lease)
     }
 }
 
-/// What of the line a lease is taken from.
+/// The state of the line from which a lease is taken.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
     /// How often leases had been ended before the line was loaded.
     pub(super) changes: u64,
-    /// When it is taken: the caller's time, or the start of the limiter if that is later.
+    /// When the lease is taken: the caller's time, or the start of the limiter if the start is
+    /// later.
     pub(super) from: u64,
-    /// Where `issued` stands then when the bucket is full.
+    /// Where `issued` would stand at `from` if the bucket were full.
     pub(super) full: Place,
-    /// What has been minted then.
+    /// The position minted by `from`.
     pub(super) minted: Minted,
     pub(super) rate: Rate,
-    /// How many tokens had been given up before it is taken.
+    /// How many tokens had been given up before the take.
     pub(super) cancelled: u64,
 }
 
@@ -171,41 +174,41 @@ pub(super) struct Terms {
 pub(super) struct Lease {
     pub(super) changes: AtomicU64,
     from: AtomicU64,
-    /// The age at which a lease that counts has to be reckoned again, or one that overflows may
-    /// spend the next token.
+    /// If the lease counts, the age at which it must be reckoned again. If it overflows, the age at
+    /// which it may spend the next token.
     turn: AtomicU64,
     /// How many tokens may be spent before `turn`.
     left: AtomicU64,
-    /// Below which age it overflows; 0 if it counts.
+    /// The age below which the lease overflows; 0 if it counts.
     overflows: AtomicU64,
-    /// In how many nanoseconds the rate brings a token, rounded up.
+    /// The nanoseconds in which the rate mints a token, rounded up.
     gap: AtomicU64,
-    /// How many tokens may be spent at the time in `read_at`.
+    /// How many more tokens may be spent at the time in `read_at`.
     untimed: AtomicU64,
-    /// When the clock was read last for a caller who leaves that to the limiter.
+    /// The last clock reading that [`note_time`](Self::note_time) noted.
     read_at: AtomicU64,
-    /// Where the cursor is when the tokens in `left` are spent, if it counts.
+    /// If the lease counts, where the cursor stands once all of `left` is spent.
     base: AtomicU64,
-    /// The last position of the lease: at the cursor, if there is nothing left.
+    /// The last position of the lease; equal to the cursor if nothing is left.
     last: AtomicU64,
     full: AtomicU64,
-    /// What `minted` has beyond a place.
+    /// The bits of `minted` below the unit of a place.
     fraction: AtomicU64,
     rate: AtomicU64,
     cancelled: AtomicU64,
-    /// How many tokens stood before it at most that may be given up.
+    /// At most so many tokens stood before the lease that may be given up later.
     before: AtomicU64,
-    /// How many tokens to take next, or 1 for no lease.
+    /// What [`ask`](Self::ask) returned last: how many tokens to take, or 1 for no lease.
     batch: AtomicU64,
 }
 
-// Relaxed throughout: only the thread that has the number writes, so that what it has loaded is
-// still there when it stores. The next thread with the same number has seen all, see `Slots`.
-// Model: `lease::a_lease_goes_from_thread_to_thread_and_is_spent_once`. What others read is only
-// shown, or says that there may be something to collect.
+// Relaxed throughout. Only the thread that has the number writes, so a value that it has loaded is
+// still there when it stores. The next thread with the same number has seen all stores: see
+// `Slots`. Model: `lease::a_lease_goes_from_thread_to_thread_and_is_spent_once`. Other threads read
+// these words only to show them, or to find leases to collect.
 impl Lease {
-    /// Takes a token of the lease at `now`, if leases have been ended `changes` times and its age
-    /// is enough to decide. If not, [`reckon`](Self::reckon) may take one all the same.
+    /// Takes a token of the lease at `now`, if its `changes` is current and its age alone decides.
+    /// If this fails, [`reckon`](Self::reckon) may still take a token.
     #[inline]
     pub(super) fn spend(&self, changes: u64, now: u64) -> bool {
         if self.changes.load(Relaxed) != changes {
@@ -224,8 +227,8 @@ impl Lease {
         self.count_down()
     }
 
-    /// Takes a token of the lease at the time that was read for one before, and returns that time;
-    /// `None` if the clock has to be read again.
+    /// Takes a token of the lease at an earlier clock reading, and returns that reading; `None` if
+    /// the clock has to be read again.
     #[inline]
     pub(super) fn spend_untimed(&self, changes: u64) -> Option<u64> {
         let untimed = self.untimed.load(Relaxed).checked_sub(1)?;
@@ -236,7 +239,7 @@ impl Lease {
         Some(self.read_at.load(Relaxed))
     }
 
-    /// Lets the next few tokens be spent untimed: the clock has been read.
+    /// Notes a clock reading at which the next few tokens may be spent.
     pub(super) fn note_time(&self, now: u64) {
         self.read_at.store(now, Relaxed);
         self.untimed.store(UNTIMED, Relaxed);
@@ -251,11 +254,11 @@ impl Lease {
         left.is_some()
     }
 
-    /// As [`spend`](Self::spend), by where the cursor and a full bucket stand. If the bucket is
-    /// full the lease overflows from then on, if it `may`.
+    /// Takes a token as [`spend`](Self::spend) does, but computes where the cursor and a full
+    /// bucket stand. If the bucket is full, the lease overflows from then on if it `may`.
     pub(super) fn reckon(&self, changes: u64, now: u64, may: bool) -> bool {
         let age = now.wrapping_sub(self.from.load(Relaxed));
-        // Also if it is read before it was taken.
+        // Also if `now` is before the take: the age wraps.
         if age >= LONGEST || self.changes.load(Relaxed) != changes {
             return false;
         }
@@ -269,12 +272,12 @@ impl Lease {
         goes
     }
 
-    /// Goes on from `cursor` at `age`, when a full bucket stands at `full`, a token before if the
-    /// lease is to overflow.
+    /// Goes on from `cursor` at `age`, when a full bucket stands at `full`. If the lease is to
+    /// overflow, `full` is one token before `cursor`.
     fn go_on(&self, age: u64, cursor: Place, full: Place, overflows: bool) {
         let rate = self.rate.load(Relaxed);
         if overflows {
-            // At a lower age the last position is further on than a token past a full bucket.
+            // Below the age `end`, a token past a full bucket is at most the last position.
             let first = Place::from_bits(self.full.load(Relaxed)).plus(TOKEN);
             let end = nanos_within(self.last().since(first).max(0).unsigned_abs(), rate);
             if age < end {
@@ -291,7 +294,7 @@ impl Lease {
         self.turn.store(turn.min(LONGEST), Relaxed);
     }
 
-    /// Counts the tokens behind `cursor`.
+    /// Lets the lease count down the whole tokens from `cursor` to `last`.
     fn count(&self, cursor: Place) {
         let left = self.last().since(cursor).max(0).unsigned_abs() / TOKEN;
         self.left.store(left, Relaxed);
@@ -340,8 +343,8 @@ impl Lease {
         self.note_time(terms.from);
     }
 
-    /// Returns how many tokens to take at `now`: twice as many as last time if those were used up
-    /// soon, else as many as were used.
+    /// Returns how many tokens to take at `now`: twice the last number within half of [`LONGEST`]
+    /// since the last call, the same number within [`LONGEST`], else 1.
     pub(super) fn ask(&self, now: u64) -> u64 {
         let last = self.batch.load(Relaxed);
         let passed = now.wrapping_sub(self.from.load(Relaxed));
@@ -357,32 +360,33 @@ impl Lease {
         batch
     }
 
-    /// Empties the lease, and returns what it spanned; `None` if nothing is left of it.
+    /// Empties the lease, and returns its cursor and its last position; `None` if nothing was left.
     pub(super) fn take_rest(&self) -> Option<(Place, Place)> {
         let (cursor, last) = (self.cursor(), self.last());
         if cursor == last {
             return None;
         }
-        // First: a thread that stops afterwards loses tokens, and grants none twice.
+        // Before the tokens go back: a thread that stops in between loses tokens, and grants none
+        // twice.
         self.last.store(cursor.to_bits(), Relaxed);
         self.count(cursor);
         Some((cursor, last))
     }
 
-    /// Returns how many of `cancelled` tokens given up may have stood before it: all but those that
-    /// stood behind it for certain. They do not touch what is before them.
+    /// Returns how many of `cancelled` tokens given up may have stood before the lease: all but the
+    /// tokens that certainly stood behind it. Tokens behind the lease do not change its rank.
     pub(super) fn cancelled_before(&self, cancelled: u64) -> u64 {
         let given_up = placed_between(self.cancelled.load(Relaxed), cancelled);
         cancelled.wrapping_sub(given_up.saturating_sub(self.before.load(Relaxed)))
     }
 
-    /// Goes on up to `last`, which was taken from it.
+    /// Puts back the `last` that [`take_rest`](Self::take_rest) returned.
     pub(super) fn resume(&self, last: Place) {
         self.last.store(last.to_bits(), Relaxed);
     }
 }
 
-/// Returns in how many nanoseconds `rate` brings a token, rounded up.
+/// Returns the nanoseconds in which `rate` mints a token, rounded up.
 const fn nanos_for_one(rate: u64) -> u64 {
     match u64::MAX.checked_div(rate) {
         Some(nanos) => nanos.saturating_add(1), // 2⁶⁴ is one more than that
@@ -390,14 +394,14 @@ const fn nanos_for_one(rate: u64) -> u64 {
     }
 }
 
-/// Returns a time in which `rate` brings no more than `units` of a place: nearly all of it, and
-/// [`LONGEST`] at most.
+/// Returns a time in which `rate` mints at most `units` of a place. The time is nearly the longest
+/// such, and at most [`LONGEST`].
 fn nanos_within(units: u64, rate: u64) -> u64 {
-    // In the longest time no rate brings as much.
+    // No rate mints so much in `LONGEST`.
     if units >= TOKEN << LONGEST_BITS {
         return LONGEST;
     }
-    // Rounded up, with 46 fraction bits in place of 64.
+    // The rate is rounded up, with 46 fraction bits in place of 64.
     let rate = (rate >> LONGEST_BITS).saturating_add(1);
     let units = units << (FINER.saturating_sub(LONGEST_BITS));
     units

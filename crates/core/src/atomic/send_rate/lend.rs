@@ -9,7 +9,7 @@
 //! `lease::a_lease_taken_beside_a_pause_ends_with_it`,
 //! `lease::a_lease_taken_beside_two_changes_ends_with_them`.
 //!
-//! A thread may stop with leases about:
+//! A thread may stop while there are leases:
 //!
 //! - With a lease, or while it gives a lease back: the tokens are lost, like those that a full
 //!   bucket discards.
@@ -26,8 +26,8 @@ use crate::fixed::Rate;
 use crate::line::{LONGEST as LONGEST_LINE, Level, Line, Place, TOKEN};
 
 impl Words {
-    /// Returns the lease of the calling thread, and how often leases have been ended. `None` also
-    /// if the thread has yet to ask for its number: then it has taken none.
+    /// Returns the lease of the calling thread, and how often leases have been ended. Also `None`
+    /// if the thread has yet to ask for its number, and so has no lease.
     #[inline]
     pub(super) fn lease(&self) -> Option<(&Lease, u64)> {
         let lease = self.leases.get()?.of(known_number())?;
@@ -37,16 +37,17 @@ impl Words {
 
     /// Ends all leases: what is granted is about to change, or has just changed.
     pub(super) fn end_leases(&self) {
-        // Release, with the acquire of a thread that takes a lease. If this addition is first, that
-        // thread finds the state which was replaced before it, and takes nothing of a head that
-        // does not follow it. If that load is first, its lease has the old count and ends here.
-        // Model: `lease::a_cut_ends_the_lease_of_another_thread`. A thread that spends loads it
-        // relaxed: one that has learned of the change finds the count before it, by coherence.
+        // Release, with the acquire of a thread that takes a lease. If this addition is first, the
+        // taking thread finds the state that was replaced before, and takes nothing of a head that
+        // does not follow this state. If the load is first, the lease has the old count and ends
+        // here. Model: `lease::a_cut_ends_the_lease_of_another_thread`. A spending thread loads the
+        // count relaxed. If the thread has learned of the change, it finds the count raised before
+        // the change, by coherence.
         self.changes.fetch_add(1, Release);
     }
 }
 
-/// A limiter that limits, as threads see it that take tokens ahead.
+/// The view of a limiter for threads that take tokens ahead.
 #[derive(Clone, Copy)]
 pub(super) struct Lending<'a>(&'a Engaged<'a>);
 
@@ -59,21 +60,21 @@ impl Engaged<'_> {
 }
 
 impl<'a> Lending<'a> {
-    /// Returns the lease of the calling thread, if any thread has had one.
+    /// Returns the lease of the calling thread, if any thread has had a lease.
     #[inline]
     pub(super) fn own(self) -> Option<&'a Lease> {
         self.0.leases.get()?.of(number())
     }
 
-    /// Takes several tokens at once and spends the first, if the calling thread may and will soon
-    /// spend the others. `false` if it is to take one.
+    /// Takes several tokens at once and spends the first, if the calling thread may do so and will
+    /// soon spend the others. `false` if it is to take a single token.
     #[inline(never)]
     pub(super) fn take_ahead(self, now: u64) -> bool {
         let Self(engaged) = self;
         if number() >= own_words() {
             return false;
         }
-        // Before the head, with acquire: see `end_leases`.
+        // `changes` before the head, with acquire: see `end_leases`.
         let changes = engaged.changes.load(Acquire);
         let (head, line) = engaged.line().look();
         if now.wrapping_sub(line.since) >= LONGEST_LINE || line.rate <= Rate::LEAST {
@@ -90,14 +91,14 @@ impl<'a> Lending<'a> {
         let Some(lease) = engaged.leases.get_or_make(Leases::new).of(number()) else {
             return false;
         };
-        // It may be that of a thread which has ended, whose number the calling thread has only now
-        // got. Before what was given up is counted.
+        // The lease may be left over from an ended thread, whose number the calling thread has just
+        // got. It goes back before the tokens given up are counted.
         self.hand_back_of(lease, now);
         let cancelled = engaged.line().waiters.total();
         let level = level(cancelled);
         let from = engaged.law.start.as_nanos().saturating_add(now);
         let batch = lease.ask(from).min(most);
-        // After the head and `changes`, see `end_leases`.
+        // The state after the head and `changes`: see `end_leases`.
         if batch < 2 || !head.follows(engaged.state.load().version()) {
             return false;
         }
@@ -127,15 +128,16 @@ impl<'a> Lending<'a> {
         }
     }
 
-    /// Gives back what the calling thread has taken ahead, and ends what others have.
+    /// Gives back what the calling thread has taken ahead, and ends the leases of others.
     pub(super) fn end(self, elapsed: u64) {
         self.hand_back(elapsed);
         self.0.end_leases();
     }
 
-    /// Gives back what is left of the lease of the calling thread if no other thread has taken a
-    /// token since, before tokens in front of it are given up: it would not know that a full bucket
-    /// has lost more by then. Else it stays, and may bring what its age allows (see `lease`).
+    /// Gives back the rest of the calling thread's lease, if no other thread has taken a token
+    /// since. Called before tokens ahead of the lease are given up, since the lease would not know
+    /// that a full bucket then loses more. Else the lease stays, and may bring what its age allows
+    /// (see `lease`).
     pub(super) fn hand_back_last(self) {
         let Some(lease) = self.own() else { return };
         let Some((cursor, last)) = lease.take_rest() else {
@@ -153,7 +155,7 @@ impl<'a> Lending<'a> {
     #[inline]
     pub(super) fn hand_back_of(self, lease: &Lease, elapsed: u64) {
         if let Some((cursor, last)) = lease.take_rest() {
-            // What is left after a change is lost: a pause has emptied the bucket.
+            // After a change the rest is lost: a pause has emptied the bucket.
             if lease.changes.load(Relaxed) == self.0.changes.load(Relaxed) {
                 self.put_back(lease, cursor, last, elapsed);
             }
@@ -163,15 +165,15 @@ impl<'a> Lending<'a> {
     /// Gives back the positions of `lease` behind `cursor`, up to `last`.
     #[inline(never)]
     fn put_back(self, lease: &Lease, cursor: Place, last: Place, elapsed: u64) {
-        // No other thread has taken a token since: as if they had never been taken.
+        // If no other thread has taken a token since, it is as if these had never been taken.
         if !self.0.line().take_back(last, cursor) {
             let Some(line) = self.0.line_at(elapsed) else {
                 return;
             };
             let cancelled = lease.cancelled_before(self.0.line().waiters.total());
             let left = kept(&line, elapsed, cancelled, cursor, last);
-            // No more than a full bucket has kept of them, so that there is room. The gate stays:
-            // leases are not ended by tokens that come back.
+            // At most what a full bucket has kept of these tokens, so that there is room. The gate
+            // is not disturbed: tokens that come back end no lease.
             self.0.line().waiters.write_off_placed(left / TOKEN);
         }
         self.0.line().forget_hint();
@@ -189,13 +191,13 @@ impl<'a> Lending<'a> {
         }
     }
 
-    /// Returns the last token promised, less those of leases that are neither spent nor ended.
+    /// Returns the last token promised, less the unspent tokens of leases that have not ended.
     pub(super) fn unspent(self, line: &Line, elapsed: u64, cancelled: u64) -> Place {
         let (mut issued, changes) = (self.0.line().issued(), self.0.changes.load(Relaxed));
         for lease in self.0.leases.get().into_iter().flat_map(Leases::all) {
             let cancelled = lease.cancelled_before(cancelled);
             let left = kept(line, elapsed, cancelled, lease.cursor(), lease.last());
-            // Relaxed: only shown. More than a lease is one that was read while it was taken.
+            // Relaxed: only shown. A lease that seems too large was read while it was taken.
             if lease.changes.load(Relaxed) == changes && left <= MOST.wrapping_mul(TOKEN) {
                 issued = issued.less(left);
             }
@@ -204,8 +206,8 @@ impl<'a> Lending<'a> {
     }
 }
 
-/// Returns what the bucket of `line` has kept until `elapsed` of the positions behind `cursor`, up
-/// to `last`, with so many tokens `cancelled` before them.
+/// Returns how much of the positions behind `cursor`, up to `last`, the bucket of `line` has kept
+/// until `elapsed`, with so many tokens `cancelled` before these.
 fn kept(line: &Line, elapsed: u64, cancelled: u64, cursor: Place, last: Place) -> u64 {
     let from = line.spilled(elapsed, cursor, cancelled);
     last.since(from).max(0).unsigned_abs()

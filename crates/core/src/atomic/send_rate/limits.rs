@@ -1,5 +1,5 @@
-//! The words of declared limits: each limit is replaced as a whole, and one word beside the limits
-//! says up to where requests may go.
+//! The words of declared limits. Each limit is replaced as a whole, and the word `edge` says up to
+//! where requests may go.
 //!
 //! A report reads all words of a limit and computes the next value by the pure rules of
 //! `law/declared`. `multi_word.rs` then publishes that value in another copy. A thread that stops
@@ -30,33 +30,33 @@ const MOST: usize = if cfg!(all(loom, feature = "loom")) {
     4
 };
 
-/// How often a change of one limit is tried that loses to others. One that is given up is counted:
-/// the next report says the same and more.
+/// How often a change of one limit is tried if it loses to other threads. A change that is given up
+/// is counted, and the next report makes up for it.
 const TRIES: u32 = 1_000;
 
 const POSITION: Field = Field::lowest(64);
 const VERSION: Field = POSITION.above(64);
-/// So far after the last send is everywhere.
+/// An edge so far after the last send bars no request.
 const FAR: u64 = 1 << 62;
 
-/// The limits of one limiter, and what was ignored.
+/// The limits of one limiter, and how much was ignored.
 pub(super) struct Limits {
     ledgers: [Lazy<Words>; MOST],
     /// Wrong values, limits that found no room, and changes that were given up.
     ignored: AtomicU64,
     /// Raised after each change of a limit.
     version: AtomicU64,
-    /// The position up to which requests may go, as of a version.
+    /// The position up to which requests may go, and the version that it was computed from.
     edge: AtomicU128,
     unclaimed: Unclaimed,
 }
 
-/// What a limiter goes by.
+/// What decides which requests may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// A limit is declared.
     Declared,
-    /// Nothing has been heard of the service: the first burst goes.
+    /// Nothing has been heard of the service yet, and only the first burst goes.
     FirstContact,
     /// Requests go as they come until a limit is declared.
     Unbound,
@@ -64,30 +64,29 @@ pub(super) enum Phase {
     Alone,
 }
 
-/// What of the tokens that were minted for requests which have not gone yet is charged to the pace.
-/// What was unclaimed throughout a window is written off at its end.
+/// How many unclaimed tokens are charged to the pace. These were minted for requests that have not
+/// gone yet. Tokens that stay unclaimed throughout a window are written off at its end.
 #[derive(Default)]
 struct Unclaimed {
     /// When the window began.
     since: AtomicU64,
-    /// The position of the last send when it began.
+    /// The position of the last send when the window began.
     sent: AtomicU64,
-    /// The least that was open in line in it, and the least of that which was unclaimed.
+    /// The fewest tokens open in line during the window; in `least`, the fewest unclaimed.
     open: AtomicU64,
     least: AtomicU64,
-    /// What was written off.
+    /// The unclaimed tokens written off.
     written_off: AtomicU64,
 }
 
 // Orderings. `version` is raised with release after a limit has changed, and loaded with acquire
-// before the limits are read for an edge: if the load finds the raise, the edge is of the change or
-// a later one. If the raise comes later, the edge is of an older version than the one that requests
-// compare it with, which sends them to look; until then they go by the limits as they were before,
-// beside the call that changes them. To compare is relaxed: nothing else is read then. `edge` is
-// relaxed: one word that says of which version it is. Models:
-// `declared::a_send_beside_a_report_goes_by_one_of_both`,
-// `declared::reports_at_once_each_move_the_edge`,
-// `declared::two_sends_at_the_edge_do_not_both_go`.
+// before the limits are read for an edge. If the load finds the raise, the edge is computed from
+// this change or a later one. If the raise comes later, the edge has an older version than requests
+// compare it with, which sends them to look at the limits. Until they see the raise, they go by the
+// old limits, concurrently with the call that changes these. The comparison is relaxed, because
+// nothing else is read then. `edge` is relaxed, because the one word also says of which version it
+// is. Models: `declared::a_send_beside_a_report_goes_by_one_of_both`,
+// `declared::reports_at_once_each_move_the_edge`, `declared::two_sends_at_the_edge_do_not_both_go`.
 impl Limits {
     pub(super) fn new() -> Self {
         Self {
@@ -103,7 +102,7 @@ impl Limits {
         self.known().filter(Ledger::is_declared)
     }
 
-    /// Returns all limits, those too that were given up.
+    /// Returns all limits, including those that were given up.
     pub(super) fn known(&self) -> impl Iterator<Item = Ledger> {
         let made = self.ledgers.iter().map_while(Lazy::get);
         let read = made.map(|ledger| Ledger::from_words(&ledger.read().words));
@@ -115,7 +114,7 @@ impl Limits {
         self.ledgers().next().is_some()
     }
 
-    /// Returns `true` if nothing that was declared holds any more.
+    /// Returns `true` if no declared limit holds any more.
     pub(super) fn is_over(&self, now: u64) -> bool {
         self.ledgers().all(|ledger| ledger.is_over(now))
     }
@@ -134,9 +133,9 @@ impl Limits {
 
     #[cold]
     fn look(&self, now: u64, sent: u64, weight: u32) -> Option<u64> {
-        // A window that has begun is begun for all, or each request would be its first.
+        // A window that has begun is noted for all requests. Otherwise each would be its first.
         self.roll(now, sent);
-        // Before the limits, see above.
+        // Before the limits: see the orderings above.
         let version = self.version.load(Acquire);
         let mut edge = sent.wrapping_add(FAR);
         let mut wait = None;
@@ -152,7 +151,7 @@ impl Limits {
         wait
     }
 
-    /// Returns the least limit that is declared, of those that the service has `told` or of all.
+    /// Returns the least declared limit: of those whose size the service has `told`, or of all.
     pub(super) fn least(&self, told: bool) -> Option<u32> {
         let limit = |ledger: Ledger| (ledger.limit_told || !told).then_some(ledger.limit);
         let least = self.ledgers().filter_map(limit).min()?;
@@ -170,9 +169,9 @@ impl Limits {
         self.ignored.load(Relaxed)
     }
 
-    /// Takes a report of `policy` in by `report`: into the ledger of the policy, a free one, or the
-    /// one that has not been heard of for longest, if that is more than its window ago. `None` if
-    /// nothing was taken.
+    /// Takes in a report of `policy` by `report`. The report goes to the ledger of the policy, to a
+    /// free ledger, or to the ledger unheard of for longest, if for more than its window. `None` if
+    /// nothing was taken in.
     pub(super) fn report<T>(
         &self,
         now: u64,
@@ -228,7 +227,7 @@ impl Limits {
         oldest.map(|(_, words)| words)
     }
 
-    /// Begins the windows that have begun by `now`.
+    /// Begins the windows whose time has come by `now`.
     pub(super) fn roll(&self, now: u64, sent: u64) {
         self.each(|ledger| ledger.rolled(now, sent).unwrap_or(*ledger));
     }
@@ -270,15 +269,15 @@ impl Limits {
         self.version.fetch_add(1, Release);
     }
 
-    /// Returns what of the `unclaimed` tokens is charged to the pace.
+    /// Returns how many of the `unclaimed` tokens are charged to the pace.
     pub(super) fn charged(&self, unclaimed: u64) -> u64 {
         // Relaxed, here and below: a hint for the pace, which bars no request.
         let written_off = self.unclaimed.written_off.load(Relaxed);
         unclaimed.saturating_sub(written_off)
     }
 
-    /// Notes that a request whose turn has come is barred at `now`, beside which `others` are
-    /// unclaimed: what is its own is not forgotten, or those behind it would go before it.
+    /// Notes that a request whose turn has come is barred at `now`, with `others` unclaimed beside
+    /// its tokens. Its own tokens are not written off. Otherwise requests behind it would go first.
     pub(super) fn note_barred(&self, now: u64, others: u64) {
         let words = &self.unclaimed;
         if others < words.written_off.load(Relaxed) {
@@ -288,8 +287,8 @@ impl Limits {
         words.least.store(u64::MAX, Relaxed);
     }
 
-    /// Notes what is open in line at `now`, in tokens: all, and what of it was minted and is
-    /// unclaimed. Returns what was open throughout a window in which nothing was sent.
+    /// Notes how many tokens are `open` in line at `now`, and how many of these are minted and
+    /// `unclaimed`. Returns how many were open throughout a window in which nothing was sent.
     pub(super) fn note_open(&self, now: u64, sent: u64, open: u64, unclaimed: u64) -> u64 {
         let words = &self.unclaimed;
         for (least, seen) in [
@@ -301,7 +300,7 @@ impl Limits {
                 least.store(seen, Relaxed);
             }
         }
-        // Nothing is stuck where nothing is declared: the turn of each place comes by the law.
+        // Without a declared limit nothing is stuck: the law brings the turn of each place.
         let Some(window) = self.ledgers().map(|ledger| ledger.window).max() else {
             return 0;
         };
@@ -331,16 +330,16 @@ fn new_ledger() -> Words {
 }
 
 /// How many answers came before the first report, at a limiter that obeys declared limits. The
-/// count ends at three, so that from then on it is only read.
+/// count stops at three. From then on it is only read.
 pub(super) struct Unheard(AtomicU64);
 
-// Relaxed: a count that is only shown, and nothing goes with it. Of two answers at once one may not
-// be counted, and the next makes up for it. A report wins over answers: it is stored, and they are
-// swapped in.
+// Relaxed: a count that is only shown and publishes nothing. Of two answers at once one may not be
+// counted, and the next answer makes up for it. A report wins over answers, because it is stored
+// and they are swapped in.
 impl Unheard {
     /// So many answers without a report say that the limiter hears nothing.
     const SEVERAL: u64 = 3;
-    /// In place of a count: there has been a report.
+    /// Stored in place of a count once there has been a report.
     const HEARD: u64 = u64::MAX;
 
     pub(super) fn new() -> Self {
@@ -376,19 +375,19 @@ impl Unheard {
     }
 }
 
-/// How many have been let go of a burst.
+/// How many requests of a burst have gone.
 #[derive(Debug)]
 pub(super) struct Burst(AtomicU64);
 
-// Relaxed: a count, with which nothing else goes. It is raised before a request goes, so that no
-// more go than the burst has: one word decides, by a swap. Model:
+// Relaxed: a count that publishes nothing. It is raised before a request goes, and the swap of this
+// one word decides. So no more requests go than the burst has. Model:
 // `declared::the_last_of_a_burst_is_given_once`.
 impl Burst {
     pub(super) fn of(gone: u64) -> Self {
         Self(AtomicU64::new(gone))
     }
 
-    /// Counts one more, if there have been fewer than `most`.
+    /// Counts one more request, if fewer than `most` have gone.
     pub(super) fn is_one_of(&self, most: u64) -> bool {
         let mut gone = self.0.load(Relaxed);
         while gone < most {
@@ -440,7 +439,7 @@ mod tests {
     fn a_change_that_always_loses_is_counted() {
         let limits = Limits::new();
         assert_ne!(report(&limits, &told(90)), None);
-        // Another call is faster, so many times.
+        // Another call is faster, for so many tries.
         let forget = |losses: u32| {
             let mut calls = 0;
             limits.each(|_| {
@@ -468,7 +467,7 @@ mod tests {
             limits.note_open(minutes * 60 * SECOND, 1, 10, 10);
         }
         assert_eq!(limits.charged(10), 0);
-        // One is barred: beside it four are unclaimed.
+        // One request is barred. Beside it four tokens are unclaimed.
         limits.note_barred(121 * SECOND, 4);
         assert_eq!(limits.charged(10), 6);
         limits.note_open(180 * SECOND, 1, 10, 10);

@@ -14,14 +14,14 @@ pub(super) struct Meter {
     /// The law's cycle.
     cycle: AtomicU128,
     counts: Stripes,
-    /// What failed in this window: few, so in one word.
+    /// The failed requests of this window, in tokens. They are few, so one word is enough.
     failed: AtomicU64,
 }
 
 impl Meter {
     /// Creates the meter of a law, and returns the end of the first window.
     pub(super) fn new(law: &Controller) -> (Self, u64) {
-        // Just before the wrap, so that every test crosses it.
+        // Just before the wrap, so that every test crosses the wrap.
         let count = u64::MAX.wrapping_sub(1);
         let (reading, end) = law.begin(None, count, 0);
         let meter = Self {
@@ -33,23 +33,25 @@ impl Meter {
         (meter, end)
     }
 
-    /// Counts a request that took `weight` tokens: the rate is one of tokens.
+    /// Counts a request that took `weight` tokens: the measured rate counts tokens.
     pub(super) fn count(&self, weight: u32) {
         self.counts.add(u64::from(weight));
     }
 
-    /// Counts a request that failed or was given up. A window shows no failure as delivered.
+    /// Counts a request that failed or was given up. In a window, failures do not count as
+    /// delivered.
     pub(super) fn count_unserved(&self, weight: u32, outcome: Outcome) {
         if outcome == Outcome::Failed {
-            // Relaxed, here and where it is read and set to zero: a part of a count that is only
-            // looked at, and that a window which ends at the same time may miss. There is nothing
-            // weaker, so no model. Before the count, so that it is seldom less than its part.
+            // Relaxed, here and where `failed` is read and set to zero. It is a part of the count
+            // that is only looked at, and a window that ends at the same time may miss it. There is
+            // nothing weaker, so no model. It is raised before the count, so it seldom lacks a
+            // failure that the sum has.
             self.failed.fetch_add(weight.into(), Relaxed);
         }
         self.count(weight);
     }
 
-    /// Counts one request at `now`, and may allow for some without the time.
+    /// Counts one request at `now`, and may allow some more without the time.
     pub(super) fn count_at(&self, now: u64) {
         match self.counts.stripe() {
             Some(stripe) => stripe.add_one_at(now),
@@ -69,8 +71,8 @@ impl Meter {
 
     pub(super) fn reading(&self) -> u128 {
         // Acquire, with the release in `replace`. If this load comes before a replacement, the base
-        // is the old one, and each later sum is above it. If it comes after, a sum must have at
-        // least the counts that went into the new base, or the difference would wrap.
+        // is the old base, and each later sum is above it. If the load comes after, a sum must have
+        // at least the counts that went into the new base. Otherwise the difference would wrap.
         // Model: `send_rate::a_window_never_counts_below_zero`.
         self.reading.load(Acquire)
     }
@@ -82,7 +84,7 @@ impl Meter {
 
     pub(super) fn counted(&self) -> Counted {
         let reading = self.reading();
-        // After the load, see there.
+        // The sum after the reading: see `reading`.
         let sum = self.sum();
         let cycle = self.cycle.load(Relaxed);
         Counted {
@@ -92,13 +94,12 @@ impl Meter {
         }
     }
 
-    /// Replaces `seen` by `next`. False if another thread has replaced it first.
+    /// Replaces `seen` by `next`. False if another thread has replaced `seen` first.
     fn replace(&self, seen: u128, next: u128) -> bool {
         // Release publishes the counts behind the base to the next thread that sums. Of two threads
-        // that replace one reading the first succeeds, and the second loads all again. Strong,
-        // because one caller alone must never fail.
-        // Models: `send_rate::a_window_never_counts_below_zero`,
-        // `send_rate::no_count_is_lost_at_a_turn`.
+        // that replace one reading the first succeeds, and the second loads all words again.
+        // Strong, because a lone caller must never fail. Models:
+        // `send_rate::a_window_never_counts_below_zero`, `send_rate::no_count_is_lost_at_a_turn`.
         let replaced = self
             .reading
             .compare_exchange(seen, next, Release, Relaxed)
@@ -116,14 +117,13 @@ impl Meter {
     }
 
     /// Returns the sum of all counts, and how many in this window failed. Called after
-    /// [`seen`](Self::seen): see there.
+    /// [`seen`](Self::seen): see `reading`.
     pub(super) fn counts(&self) -> (u64, u64) {
         (self.sum(), self.failed.load(Relaxed))
     }
 
-    /// Ends the window that was `seen`, if `window` says so. The first thread to end it has done so
-    /// for all: the sum that one window ends with is the base of the next. `false` if another
-    /// thread has.
+    /// Ends the window that was `seen`, if `window` says so. The first thread ends the window for
+    /// all threads: its sum is the base of the next window. `false` if another thread was first.
     pub(super) fn take_turn(&self, seen: (u128, u128), window: &Window) -> bool {
         let Some(next) = window.next else { return true };
         let is_first = self.replace(seen.0, next);
@@ -145,13 +145,13 @@ impl Meter {
         }
     }
 
-    /// Replaces the cycle, unless another thread has. Called after the state that goes with it.
+    /// Replaces the cycle, unless another thread has done so. Called after the swap of the state
+    /// that goes with the cycle.
     pub(super) fn change_cycle(&self, seen: u128, next: u128) {
-        // Relaxed, here and where it is read: the word is whole in itself, and nothing else is
-        // read by it. There is nothing weaker. After the state, so that a call that lost the
-        // state leaves no cycle. A state beside an older cycle makes the next mean one over
-        // two cycles. Model:
-        // `paced::an_opening_and_a_refusal_leave_the_state_and_the_cycle_of_one`.
+        // Relaxed, here and where the cycle is read: the word is complete, and guards no other
+        // word. There is nothing weaker. The swap comes after the state, so a call that lost the
+        // state leaves no cycle. With a state beside an older cycle, the next mean is over two
+        // cycles. Model: `paced::an_opening_and_a_refusal_leave_the_state_and_the_cycle_of_one`.
         let _ = self.cycle.compare_exchange(seen, next, Relaxed, Relaxed);
     }
 

@@ -10,7 +10,7 @@ impl SendRate {
     /// Records the outcome of a request, and returns what that did to the send rate.
     ///
     /// Call it once for every response, throttled or not, and for every attempt that failed without
-    /// one. A request that was sent and then given up is [`Outcome::Unknown`].
+    /// a response. A request that was sent and then given up is [`Outcome::Unknown`].
     #[allow(
         clippy::must_use_candidate,
         reason = "called for its effect, which the models' atomics hide"
@@ -51,9 +51,9 @@ impl SendRate {
     /// if it matters.
     ///
     /// Reading the clock costs more than the rest of an unlimited request. So while nothing is
-    /// limited, a thread reads it once for as many requests as came in a millisecond, at most 255.
-    /// A thread whose requests come evenly reads it every 2 ms or more often. A slow thread reads
-    /// it each time.
+    /// limited, a thread reads the clock once for as many requests as came in a millisecond, at
+    /// most 255. A thread whose requests come evenly reads the clock every 2 ms or more often. A
+    /// slow thread reads it for each request.
     ///
     /// # What it costs in exactness
     ///
@@ -61,7 +61,7 @@ impl SendRate {
     /// noticed late: by 2 ms if requests come evenly, by up to 255 requests of each thread if their
     /// rate drops. So at the first throttle the measured rate may be off by 1/250, and by more if
     /// the traffic had just subsided. From then on every request reads the clock. Threads beyond
-    /// 256, and all threads without the feature `std`, read it each time.
+    /// 256, and all threads without the feature `std`, read the clock each time.
     #[allow(
         clippy::must_use_candidate,
         reason = "called for its effect, which the models' atomics hide"
@@ -88,7 +88,7 @@ impl SendRate {
         self.look(elapsed, permit, Outcome::NotThrottled)
     }
 
-    /// Does what there is to do after a response was counted, which is nothing while the gate is
+    /// Looks at the limiter after a response was counted. There is nothing to do while the gate is
     /// quiet.
     #[inline]
     fn look(&self, elapsed: u64, permit: SendPermit, outcome: Outcome) -> Recorded {

@@ -14,14 +14,14 @@ use crate::atomic::sync::Ordering::Relaxed;
 use crate::fixed::SECOND;
 use crate::line::{LONGEST_QUEUE, Line, Place, TOKEN};
 
-/// How often the first behind the line looks at most, in nanoseconds.
+/// The least time between two looks of the first waiter behind the line, in nanoseconds.
 const LEAST_LOOK: u64 = SECOND.wrapping_div(1_000);
 
-/// The others sleep so many times their estimate: a release wakes them.
+/// The other waiters sleep so many times their estimated wait, because a release wakes them.
 const SLEEPS: u64 = 4;
 
-/// The second line, and the first one, from which its tokens come. It is made by the first request
-/// of background.
+/// The second line, made by the first request of background, and the first line, from which its
+/// tokens come.
 #[derive(Clone, Copy)]
 pub(super) struct SecondLine<'a> {
     first: &'a Engaged<'a>,
@@ -58,9 +58,9 @@ impl SecondLine<'_> {
         BackgroundSnapshot { waiting, released }
     }
 
-    /// Returns what has been promised to the foreground, in the units of a place. Where declared
-    /// limits are obeyed it is what the foreground has sent: the bucket may run over while
-    /// background waits.
+    /// Returns what has been promised to the foreground, in the units of a place. If declared
+    /// limits are obeyed, this is what the foreground has sent, because the bucket may overflow
+    /// while background waits.
     fn promised_to_foreground(self) -> u64 {
         let Self { first, behind } = self;
         if first.law.listens() {
@@ -73,8 +73,9 @@ impl SecondLine<'_> {
     /// Returns the tokens of the bucket of `line` that background leaves alone, in the units of a
     /// place.
     ///
-    /// Under a learned rate none: the law has driven the service's own bucket empty, and a stock
-    /// that only the limiter has is throttled. At a ceiling the stock is real.
+    /// Under a learned rate there are none. The law has emptied the service's own bucket, so
+    /// requests from a stock that only the limiter has are throttled. At a ceiling the stock is
+    /// real.
     fn left_alone(self, line: &Line) -> u64 {
         let law = self.first.law.get();
         let ceiling = law.paced().and_then(|paced| paced.highest());
@@ -98,7 +99,7 @@ impl SecondLine<'_> {
         }
         let cancelled = first.line().waiters.total();
         let level = line.level(elapsed, cancelled);
-        // A heavy try would never find as much beyond what is left alone.
+        // A heavy try would never find enough tokens beyond those left alone.
         let room = line.capacity().saturating_sub(least.saturating_mul(TOKEN));
         let left = self.left_alone(&line).min(room);
         let mut taken = 0;
@@ -119,9 +120,9 @@ impl SecondLine<'_> {
         Some(taken)
     }
 
-    /// Releases to background what is there for it, and gives back what was released too much.
+    /// Releases the tokens that are there for background, and gives back a surplus.
     ///
-    /// Called by threads that look at the second line, or leave the first one.
+    /// Called by threads that look at the second line, or leave the first line.
     pub(super) fn release(self, elapsed: u64) {
         let Self { first, behind } = self;
         if behind.waiters.has_gaps() {
@@ -141,7 +142,7 @@ impl SecondLine<'_> {
                 behind.note(self.promised_to_foreground(), both, trickled > 0);
             }
         }
-        // Looked at again: another thread may have released for the same request.
+        // Another thread may have released for the same request.
         let surplus = behind.take_surplus();
         if surplus > 0 {
             first.credit(elapsed, u32::try_from(surplus).unwrap_or(u32::MAX));
@@ -151,7 +152,7 @@ impl SecondLine<'_> {
         }
     }
 
-    /// Takes the trickle's token if its turn has come, or its place if that is due.
+    /// Takes the trickle's token if its place is due, or takes its place if the trickle is owed.
     fn trickle(self, elapsed: u64) -> bool {
         let Self { first, behind } = self;
         let seen = behind.trickle.load(Relaxed);
@@ -168,8 +169,8 @@ impl SecondLine<'_> {
         if !behind.owes(promised, mark) {
             return false;
         }
-        // Relaxed, here and below: one thread swaps each word, and what it does then is ordered by
-        // the words of the first line. Models: `classes::two_threads_put_one_trickle`,
+        // Relaxed, here and below: only one thread wins each swap, and the words of the first line
+        // order its next steps. Models: `classes::two_threads_put_one_trickle`,
         // `classes::a_late_trickle_replaces_none`, `classes::a_due_trickle_is_released_once`.
         let (marks, trickle) = (&behind.mark, &behind.trickle);
         let moved = marks.compare_exchange(mark, promised, Relaxed, Relaxed);
@@ -178,7 +179,8 @@ impl SecondLine<'_> {
                 first.line().open(1);
                 let bits = place.to_bits();
                 let put = trickle.compare_exchange(NO_PLACE, bits, Relaxed, Relaxed);
-                // Another thread has put one, or this is no place: it goes back.
+                // Another thread has put a place, or the bits mean no place. Then this place goes
+                // back.
                 if put.is_err() || bits == NO_PLACE {
                     first.give_up(place, 1, None);
                 }
@@ -194,8 +196,8 @@ impl SecondLine<'_> {
             .is_ok()
     }
 
-    /// Gives the place of the trickle up: nothing waits for it, and after 2³⁸ tokens it would
-    /// alias.
+    /// Gives up the place of the trickle: no request waits for it, and after 2³⁸ tokens the place
+    /// would alias.
     fn give_trickle_up(self) {
         let seen = self.behind.trickle.load(Relaxed);
         if seen != NO_PLACE && self.end_trickle(seen) {
@@ -237,8 +239,8 @@ impl SecondLine<'_> {
         Some(wait.max(declared).max(1))
     }
 
-    /// Returns the nanoseconds until the first behind the line looks, whose turn is `lacking` so much
-    /// in the units of a place: until that may be there, or the bucket holds no more.
+    /// Returns the nanoseconds until the first waiter behind the line looks, with `lacking` units
+    /// of a place until its turn. By then these may be there, or the bucket holds no more.
     fn until_next(self, elapsed: u64, lacking: u64) -> u64 {
         let Self { first, behind } = self;
         let line = first.line_at(elapsed);
@@ -256,7 +258,8 @@ impl SecondLine<'_> {
         first.waking().next_look(elapsed, nanos.max(LEAST_LOOK))
     }
 
-    /// Returns the nanoseconds until the waiter at `place` looks, whose turn comes in about `nanos`.
+    /// Returns the nanoseconds until the waiter at `place` looks, if its turn comes in about
+    /// `nanos`.
     pub(super) fn next_look(self, place: Place, weight: u32, elapsed: u64, nanos: u64) -> u64 {
         if self.behind.waiters.is_first(place) {
             let lacking = self.lacking(place, weight);
@@ -274,9 +277,9 @@ impl SecondLine<'_> {
         }
     }
 
-    /// Claims the tokens of `place`, whose request goes, and returns how many its turn did not wait
-    /// for. `None` if nothing is limited: the place is given up then, and what was released to it
-    /// is for those behind it.
+    /// Claims the tokens of `place`, and returns how many of them its turn did not wait for. `None`
+    /// if nothing is limited. The place is given up then, and the tokens released to it go to the
+    /// places behind.
     pub(super) fn claim(self, place: Place, weight: u32, slot: Option<WaiterSlot>) -> Option<u64> {
         let Self { first, behind } = self;
         let over = first.reports().over(weight);
@@ -290,8 +293,8 @@ impl SecondLine<'_> {
         Some(over)
     }
 
-    /// Returns how long it would be until `weight` tokens came that were asked for now, `None` if
-    /// they are there.
+    /// Returns how long a request for `weight` tokens would wait from now, `None` if the tokens are
+    /// there.
     pub(super) fn wait(self, elapsed: u64, weight: u32) -> Option<u64> {
         let Self { first, behind } = self;
         let waiting = u64::try_from(behind.waiting()).unwrap_or(0);
@@ -313,8 +316,8 @@ impl SecondLine<'_> {
         self.until_released(elapsed, waiting.saturating_add(units))
     }
 
-    /// Wakes the waiters behind the line whose turn has come, and the first other one if it looks
-    /// too late.
+    /// Wakes the waiters behind the line whose turn has come, and the first other waiter if it
+    /// would look too late.
     pub(super) fn wake(self, elapsed: u64, most: usize) {
         let Self { first, behind } = self;
         let is_limited = first.line_at(elapsed).is_some();
@@ -335,7 +338,7 @@ impl SecondLine<'_> {
 }
 
 impl Ask<'_> {
-    /// Takes the tokens for background if they are there, and nothing waits for them.
+    /// Takes the tokens for background if they are there, and no request waits for them.
     pub(super) fn take_behind(self) -> Result<Order, AcquireError> {
         let Self { now, weight, .. } = self;
         self.check_now()?;
@@ -352,7 +355,7 @@ impl Ask<'_> {
         let second = engaged.second_line();
         second.release(elapsed);
         let tokens = u64::from(weight).saturating_sub(engaged.reports().over(weight));
-        // A new one passes none that waits.
+        // A new request overtakes no waiting request.
         let taken = if second.behind.waiting() > 0 {
             Some(0)
         } else {
@@ -407,7 +410,7 @@ impl Ask<'_> {
         }
         let place = behind.promise(weight)?;
         second.release(elapsed);
-        // One that is due has no need of a slot.
+        // A place that is due needs no slot.
         let slot = match behind.lacking(place, 0) {
             0 => None,
             _ => behind.waiters.join(place, weight),

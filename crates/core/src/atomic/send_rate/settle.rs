@@ -1,30 +1,30 @@
 //! Estimates that are settled with their true cost.
 //!
-//! *A debit* moves `issued` on by the difference, behind every place; `V` is not looked at. So a
-//! debit is a place that goes before its turn. The tokens of a debit are spent already, and
-//! whatever is granted later is granted with those tokens in `issued`. The bucket is below zero by
-//! what is owed, and places before the debit keep their ranks. The bound of places is also the
-//! bound of debits. Model: `sets::a_debit_beside_a_take_is_owed_once`.
+//! *A debit* moves `issued` on by the difference, behind every place, whatever `V` is. So a debit
+//! is a place whose request went before its turn. The tokens of a debit are spent already, and
+//! later grants find these tokens in `issued`. The bucket is below zero by the debt, and places
+//! before the debit keep their ranks. The bound of places is also the bound of debits. Model:
+//! `sets::a_debit_beside_a_take_is_owed_once`.
 //!
-//! *A credit* writes the difference off, which is what a place given up leaves. The request was
-//! granted, so that every place before it was due. `issued` is spilled first, and no more is
-//! written off than the bucket has room for. So credits never add up to a wrap. Model:
+//! *A credit* writes the difference off, as a place given up does. The request was granted, so
+//! every place before it was due. `issued` is spilled first, and no more is written off than the
+//! bucket has room for. So credits never add up to a wrap. Model:
 //! `sets::a_credit_beside_a_take_is_there_again_once`.
 //!
 //! A permit says whether its request took tokens. A request that went while nothing was limited is
 //! credited nothing.
 //!
 //! *Declared limits* take a settlement in place of the bucket, because the rate follows from what
-//! is left; `Reports::settle` says how. What was taken and is not sent is taken back by a swap of
-//! `sent`; see `Reports::unsend`. Models:
+//! is left of them: see `Reports::settle`. A request that is not sent gives its tokens back by a
+//! swap of `sent`: see `Reports::unsend`. Models:
 //! `sets::a_settlement_beside_its_report_counts_twice_at_most`,
 //! `sets::a_declared_settlement_beside_a_take_counts_both`.
 //!
 //! A thread may stop in a settlement:
 //!
 //! - After `sent` was moved on: the next thread that looks makes the rate from what is left.
-//! - While what was not sent is given back, between `sent` and the bucket: the bucket has lost
-//!   those tokens.
+//! - While an unsent request gives its tokens back, between `sent` and the bucket: the bucket has
+//!   lost these tokens.
 
 use super::SendRate;
 use super::ask::Ask;
@@ -36,27 +36,26 @@ impl SendRate {
     /// debited or credited.
     ///
     /// Services that count tokens, bytes or compute units say what a request cost in its response.
-    /// Take an estimate before it, and settle it after. Call this once for a permit: settled twice,
-    /// the difference counts twice. Never settled, the estimate stays spent.
+    /// Take an estimate before the request, and settle it after the response. Call this once for
+    /// each permit: a second call counts the difference twice. Without a call, the estimate stays
+    /// spent.
     ///
-    /// - *A debit* is promised behind all that is promised: the bucket may go below zero, and then
-    ///   no new request is granted until it is paid. Places that are in line already keep their
-    ///   turns.
-    /// - *A credit* fills the bucket up to its capacity, and wakes waiters whose turn that brings.
-    ///   A cost of 0 gives all back.
-    /// - A permit that was granted while nothing was limited took nothing, and so nothing is
-    ///   settled.
+    /// - *A debit* is promised behind all earlier promises. The bucket may go below zero, and then
+    ///   no new request is granted until the debt is paid. Places already in line keep their turns.
+    /// - *A credit* fills the bucket up to its capacity, and wakes the waiters whose turn has come.
+    ///   A cost of 0 gives the whole estimate back.
+    /// - A permit that was granted while nothing was limited took no tokens, so nothing is settled.
     /// - Once the service has declared a limit
     ///   ([`ControlLaw::Declared`](crate::ControlLaw::Declared)) the difference changes what is
-    ///   left of it, and the rate with that, rather than the bucket. Nothing is settled if the
-    ///   limiter has taken in a report of this request or a later one
-    ///   ([`observe`](Self::observe)), which has the true cost in it.
+    ///   left of the limit, and so the rate, rather than the bucket. Nothing is settled if the
+    ///   limiter has taken in a report ([`observe`](Self::observe)) of this request or a later one:
+    ///   the report includes the true cost.
     ///
-    /// A debt stays when throttles are [forgotten](Self::forget_throttles); a
-    /// [reset](Self::reset) takes it away.
+    /// A debt stays when throttles are [forgotten](Self::forget_throttles); a [reset](Self::reset)
+    /// removes the debt.
     ///
-    /// The outcome is recorded apart from this. [`SendPermit::costing`] makes the measured rate one
-    /// of true costs.
+    /// Record the outcome separately. With [`SendPermit::costing`] the measured rate counts true
+    /// costs.
     ///
     /// # Errors
     ///
@@ -89,8 +88,8 @@ impl SendRate {
         let elapsed = engaged.law.elapsed(now);
         engaged.lending().hand_back(elapsed);
         let tokens = u32::try_from(more.unsigned_abs()).unwrap_or(u32::MAX);
-        // What is left of a declared limit makes the rate: a debt of the bucket would be paid
-        // twice, and would outlast a report that has the cost in it.
+        // The rate follows from what is left of a declared limit. A debt of the bucket would be
+        // paid twice, and would outlast a report that includes the cost.
         let settled = if engaged.reports().settle(permit, more) {
             Ok(())
         } else if more > 0 {
@@ -106,7 +105,7 @@ impl SendRate {
 }
 
 impl Ask<'_> {
-    /// Gives back what the request of `permit` took, which is not sent.
+    /// Gives back what the request of `permit` took, because it is not sent.
     pub(crate) fn take_back(self, permit: SendPermit) {
         if let Some(engaged) = self.rate.words().filter(|_| permit.is_charged()) {
             let elapsed = engaged.law.elapsed(self.now);

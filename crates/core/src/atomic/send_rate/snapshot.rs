@@ -1,4 +1,4 @@
-//! What a limiter looks like to people: the only floating point of the crate.
+//! The state of a limiter for people to read: the only floating point of the crate.
 
 use core::time::Duration;
 
@@ -12,8 +12,8 @@ use crate::line::capacity;
 
 /// The state of a [`SendRate`], for diagnostics.
 ///
-/// Each field was true at some moment of the call that made it, not necessarily the same one for
-/// all; while no other thread is at work they belong together. The state itself is in fixed point.
+/// Each field was true at some moment of the call, but perhaps not all at the same moment. While no
+/// other thread is at work, all fields belong together. The state itself is in fixed point.
 /// `Display` and `Debug` say "unlimited" while sends are not limited, and "none" in a pause.
 #[derive(Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -22,46 +22,46 @@ use crate::line::capacity;
 pub struct SendRateSnapshot {
     /// Whether the limiter limits: there has been a throttle.
     pub enabled: bool,
-    /// Tokens per second; under [`ControlLaw::Paced`](crate::ControlLaw::Paced) those of the law
-    /// at this moment, 0 during a pause. Under a declared limit, what is left of the limit in the
-    /// time to its reset: just before a reset far above the limit's average, which
-    /// [`declared`](Self::declared) has. While not enabled, the rate that the published law
-    /// would fill at, and of the paced one the highest there is.
+    /// Tokens per second, 0 during a pause. Under [`ControlLaw::Paced`](crate::ControlLaw::Paced)
+    /// this is the law's rate at this moment. Under a declared limit, it is the rest of the limit
+    /// divided by the time to the reset. Just before a reset this is far above the limit's average,
+    /// which [`declared`](Self::declared) has. While not enabled, it is the rate at which the
+    /// published law would fill, or the paced law's highest rate.
     pub fill_rate: f64,
     /// The most tokens that the bucket holds; 0 during a pause.
     pub capacity: f64,
     /// The tokens in the bucket, 0 if there is a line. While not enabled, the capacity.
     pub available: f64,
-    /// The measured rate of requests, per second; of the paced law, of those that were not
-    /// throttled, and where it counts windows the rate at the last opening.
+    /// The measured rate of requests, per second. The paced law measures only requests that were
+    /// not throttled. If it counts windows, this is the rate at the last opening.
     pub measured_rate: f64,
-    /// The rate that the last throttle was taken to have come at, per second; 0 before the first
-    /// one. Of the paced law the peak it returns to, and where it counts windows the rate at the
-    /// last opening.
+    /// The rate at which the last throttle came, as the law takes it, per second; 0 before the
+    /// first throttle. The paced law shows the peak that it returns to, or the rate at the last
+    /// opening if it counts windows.
     pub last_max_rate: f64,
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) is_measured: bool,
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) is_peak_seen: bool,
-    /// The tokens promised and not minted yet: one for each place in line that has not been given
-    /// up, or its weight. A place that has come due counts no longer, even if it has not been
-    /// claimed. While not enabled, 0.
+    /// The tokens promised and not minted yet: the weight of each place in line that has not been
+    /// given up. A place that has come due no longer counts, even if unclaimed. While not enabled,
+    /// 0.
     pub waiting: u64,
-    /// What goes to [background](crate::Class::Background).
+    /// The state of [background](crate::Class::Background).
     pub background: BackgroundSnapshot,
-    /// How many requests to have under way, of one token each: what is sent in one and a half round
-    /// trips, and one more, rounded up to four significant bits. More only stand in line; with
+    /// How many requests of one token to have in flight: those sent in one and a half round trips,
+    /// and one more, rounded up to four significant bits. Further requests only stand in line; with
     /// fewer the rate may not be reached. `None` while not enabled, before a round trip is known,
-    /// and from half of the highest rate there is, which limits nothing.
+    /// and from half of the highest possible rate, which limits nothing.
     pub in_flight: Option<u64>,
     /// The declared limit of which the least is left, under
     /// [`ControlLaw::Declared`](crate::ControlLaw::Declared).
     pub declared: Option<DeclaredLimit>,
-    /// Whether a limiter of [`ControlLaw::Declared`](crate::ControlLaw::Declared) has heard of no
-    /// limit, and three answers or more have come: the service declares none, or the reports do not
-    /// reach [`observe`](SendRate::observe). Attempts that failed without an answer count as well.
-    /// Throttles that are [forgotten](SendRate::forget_throttles) begin the count again, and so
-    /// does a [reset](SendRate::reset).
+    /// Whether a limiter of [`ControlLaw::Declared`](crate::ControlLaw::Declared) has had three
+    /// answers or more, and no report of a limit. Then the service declares none, or the reports do
+    /// not reach [`observe`](SendRate::observe). Attempts that failed without an answer count as
+    /// answers. Throttles that are [forgotten](SendRate::forget_throttles) begin the count again,
+    /// and so does a [reset](SendRate::reset).
     pub unheard: bool,
     /// How many reports were [ignored](SendRate::ignored_reports).
     pub ignored_reports: u64,
@@ -69,30 +69,30 @@ pub struct SendRateSnapshot {
 
 impl SendRateSnapshot {
     /// Returns the [measured rate](Self::measured_rate), or `None` before the first window is over:
-    /// until then the field may be anything.
+    /// until then the field has no meaning.
     #[must_use]
     pub fn measured(&self) -> Option<f64> {
         self.is_measured.then_some(self.measured_rate)
     }
 
     /// Returns the [rate of the last throttle](Self::last_max_rate), or `None` before the first
-    /// one: until then the field is what the law begins with. `None` also after a first one
-    /// that came before eight responses: the law has guessed its peak.
+    /// throttle: until then the field is the law's first value. Also `None` after a first throttle
+    /// that came before eight responses, because the law has guessed its peak.
     #[must_use]
     pub fn peak(&self) -> Option<f64> {
         self.is_peak_seen.then_some(self.last_max_rate)
     }
 }
 
-/// What goes to background at one [`SendRate`], for diagnostics.
+/// The state of background at one [`SendRate`], for diagnostics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct BackgroundSnapshot {
     /// The tokens that background waits for. While the limiter is not enabled, 0.
     pub waiting: u64,
-    /// The tokens that background has got from the limiter since it was made, while it was enabled.
-    /// If it stays at 0, no request is marked as background.
+    /// The tokens that background has got since the limiter was made, while the limiter was
+    /// enabled. If this stays at 0, no request is marked as background.
     pub released: u64,
 }
 
@@ -101,29 +101,31 @@ pub struct BackgroundSnapshot {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct DeclaredLimit {
-    /// What it counts.
+    /// What the limit counts.
     pub dimension: Dimension,
-    /// Its name, empty if it has none.
+    /// The limit's name, empty if it has none.
     pub policy: LimitName,
-    /// How much it is.
+    /// How large the limit is.
     pub limit: u64,
-    /// In what time it may be used once, as declared or found out. Until it is found out it is a
-    /// guess; it may stay one where the window takes a few seconds and resets are whole seconds.
+    /// The time in which the limit may be used once, as declared or found out. Before that the
+    /// window is a guess. It may stay a guess if it takes a few seconds and resets are whole
+    /// seconds.
     pub window: Duration,
-    /// Whether it comes back all the time (true) or at a reset (false); `None` while that is not
-    /// known.
+    /// Whether the limit comes back all the time (true) or at a reset (false); `None` while
+    /// unknown.
     pub refills: Option<bool>,
-    /// What is left, by the last report and what was sent since.
+    /// What is left, by the last report and the requests sent since.
     pub remaining: f64,
-    /// The time until all of it is back at once, at most; `None` if it refills, or if no reset is
-    /// known.
+    /// The longest time until all of the limit is back at once; `None` if it refills, or if no
+    /// reset is known.
     pub resets_in: Option<Duration>,
     /// How long ago the last report came.
     pub heard_ago: Duration,
-    /// Whether a throttle has contradicted it not long ago: then the paced law has a say.
+    /// Whether a recent throttle has contradicted the limit. Then the paced law helps to set the
+    /// rate.
     pub contradicted: bool,
-    /// Whether it was given up, because twice in a row a reset brought nothing back: the paced law
-    /// decides.
+    /// Whether the limit was given up, because two resets in a row brought nothing back. Then the
+    /// paced law decides.
     pub given_up: bool,
 }
 
@@ -181,18 +183,18 @@ impl SendRate {
     }
 
     /// Returns the rate for the limiter of the next process to [begin
-    /// at](crate::law::PacedSettingsBuilder::learned): the last peak, or the rate if that is lower;
-    /// and of a service that counts windows the rate at the last opening, and over how long that
-    /// was counted. Of a service that is shut, or of a declared limit that is spent, it has the time
-    /// until that ends.
-    /// `None` while nothing is limited, and under the published law.
+    /// at](crate::law::PacedSettingsBuilder::learned): the last peak, or the current rate if lower.
+    /// For a service that counts windows, it is the rate at the last opening, with the time over
+    /// which that was counted. If the service is shut or a declared limit is spent, the result
+    /// includes the time until that ends. `None` while nothing is limited, and under the published
+    /// law.
     #[must_use]
     pub fn learned(&self, now: Timestamp) -> Option<LearnedRate> {
         let elapsed = self.law.elapsed(now);
         let law = self.law.get();
         let engaged = self.words().filter(|_| law.paced().is_some())?;
         let state = engaged.state.load();
-        // Of a spent limit one token is there for the request that asks each hour.
+        // A spent limit has one token for the request that asks each hour.
         let spent = self
             .declared_limit(now)
             .filter(|limit| limit.remaining <= 1.0);
@@ -241,7 +243,7 @@ impl SendRate {
     }
 }
 
-/// Returns the tokens that an amount of 20 fraction bits is.
+/// Converts an amount with 20 fraction bits to tokens.
 #[expect(
     clippy::float_arithmetic,
     clippy::cast_precision_loss,
@@ -252,7 +254,7 @@ pub(super) fn whole(amount: i128) -> f64 {
 }
 
 /// Returns how many requests are under way at `rate` in one and a half trips of `trip` nanoseconds,
-/// and one more: rounded up to four bits, so that it does not change all the time.
+/// and one more. The number is rounded up to four bits, so that it rarely changes.
 fn in_flight(rate: Rate, trip: u64) -> u64 {
     let count = rate
         .tokens_in(trip.saturating_add(trip >> 1))
@@ -264,7 +266,7 @@ fn in_flight(rate: Rate, trip: u64) -> u64 {
     count.div_ceil(step).saturating_mul(step)
 }
 
-/// Returns the tokens that so many units of 2⁻⁶⁴ are.
+/// Converts units of 2⁻⁶⁴ to tokens.
 #[expect(
     clippy::float_arithmetic,
     clippy::cast_precision_loss,
@@ -320,7 +322,7 @@ mod tests {
         assert_close(paced.fill_rate, 1e9);
     }
 
-    /// As if the thread that recorded it had stopped right after its compare-and-swap.
+    /// As if the recording thread had stopped right after its compare-and-swap.
     #[test]
     fn a_throttle_that_has_yet_to_take_effect_is_shown_as_if_it_had() {
         let rate = SendRate::new(ControlLaw::Aws, Timestamp::ZERO);
@@ -351,7 +353,8 @@ mod tests {
         rate.observe(start, permit, &plan.reset(Reset::In(4 * hour)).into());
         let later = start.saturating_add(hour);
         let learned = rate.learned(later).expect("a limit is spent");
-        // An hour later three hours are left, and two of them are over when it is read.
+        // An hour later three hours are left, and two of them are over when the next process reads
+        // the rate.
         let settings = PacedSettings::builder().learned(learned, 2 * hour);
         let next = SendRate::paced(settings.build().expect("in range"), start);
         // A reset in whole seconds may be a second later, and the first of 1,000 tokens in five

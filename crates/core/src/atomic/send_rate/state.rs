@@ -3,9 +3,9 @@
 //! A thread may stop between the steps of a throttle:
 //!
 //! - After `drain` has begun, before the swap of the state: the next first throttle goes on with
-//!   `drain` and with that request's round trip.
-//! - After the swap of the state, before `baseline`: until its next cut the paced law takes what it
-//!   expected for delivered.
+//!   this `drain`, and with the round trip of the stopped thread's request.
+//! - After the swap of the state, before `baseline`: until its next cut the paced law takes the
+//!   expected responses as delivered.
 
 use super::meter::Meter;
 use crate::atomic::sync::{
@@ -15,8 +15,8 @@ use crate::atomic::sync::{
 use crate::law::{Draining, State};
 
 /// The state word. Its compare-and-swap decides that there was a throttle and what rate follows.
-/// Requests go by that rate once `head` has it, which the next recorder sees to if the throttled
-/// one has stopped.
+/// Requests go by that rate once `head` has it. If the throttled thread has stopped, the next
+/// thread that records changes `head`.
 pub(super) struct LastState(AtomicU128);
 
 impl LastState {
@@ -26,8 +26,8 @@ impl LastState {
 
     pub(super) fn load(&self) -> State {
         // Acquire, with the release below: a thread that sees version `n` must see a head that
-        // follows `n − 1` at least, because the one bit that they share cannot tell more
-        // than two apart. Model: `send_rate::three_throttles_all_cut`.
+        // follows at least `n − 1`. The reason is that the head has one bit of the version, which
+        // cannot tell more than two apart. Model: `send_rate::three_throttles_all_cut`.
         State::from_bits(self.0.load(Acquire))
     }
 
@@ -43,8 +43,8 @@ impl LastState {
 
     /// Replaces `seen` by `next`. False if there was another state in between.
     pub(super) fn replace(&self, seen: State, next: State) -> bool {
-        // Release hands over the head that the next state was made from, see `load`; after a loss
-        // all is loaded again. A word comes back only after 65,534 states with the same
+        // Release hands over the head that the next state was made from: see `load`. After a loss
+        // all words are loaded again. A word comes back only after 65,534 states with the same
         // memory at one reading of the clock.
         self.0
             .compare_exchange(seen.to_bits(), next.to_bits(), Release, Relaxed)
@@ -52,7 +52,7 @@ impl LastState {
     }
 }
 
-/// The state that replaces another one, and the cycle that was seen, with the one that begins.
+/// The next state, and the cycle that was seen with the cycle that begins.
 pub(super) struct Next {
     pub(super) state: State,
     pub(super) cycle: Option<(u128, u128)>,
@@ -60,9 +60,9 @@ pub(super) struct Next {
 
 /// What a thread makes of the last state.
 pub(super) enum Step {
-    /// It stays.
+    /// The state stays.
     Keep,
-    /// Another word has changed: all is looked at again.
+    /// Another word has changed: all words are looked at again.
     Again,
     Enter(Next),
 }
@@ -86,18 +86,18 @@ impl CutBaseline {
     }
 
     pub(super) fn load(&self) -> u64 {
-        // Relaxed, here and below: a baseline says of which version it is, and a count that is
-        // behind it is taken for none.
+        // Relaxed, here and below: a baseline has its version, and a sum older than the baseline
+        // counts as no responses.
         self.0.load(Relaxed)
     }
 
-    /// Notes the count at the state of `version`, unless `seen` has been replaced: by that of a
-    /// later one.
+    /// Notes the count at the state of `version`, unless `seen` has been replaced by the count of a
+    /// later state.
     pub(super) fn advance(&self, seen: u64, version: u64, meter: &Meter) {
         self.replace(seen, version, meter.sum());
     }
 
-    /// Keeps the count of the state of `last` for that of `version`, which is the same cut.
+    /// Keeps the count of the state `last` for the state `version`, which belongs to the same cut.
     pub(super) fn carry(&self, seen: u64, last: u64, version: u64) {
         if seen >> Self::VERSION_SHIFT == last {
             self.replace(seen, version, seen);
@@ -109,28 +109,28 @@ impl CutBaseline {
         let _ = self.0.compare_exchange(seen, next, Relaxed, Relaxed);
     }
 
-    /// Returns the responses since the state of `version`. `None` while the thread that entered it
-    /// has not noted it.
+    /// Returns the responses since the state of `version`. `None` until the thread that entered
+    /// this state has noted the count.
     pub(super) fn since(&self, version: u64, meter: &Meter) -> Option<u64> {
         let noted = self.load();
         if noted >> Self::VERSION_SHIFT != version {
             return None;
         }
         let counted = meter.sum().wrapping_sub(noted) & Self::COUNT;
-        // None if the sum is older.
+        // No responses if the sum is older.
         Some(counted)
             .filter(|counted| *counted <= Self::COUNT >> 1)
             .or(Some(0))
     }
 }
 
-/// What is counted after the first throttle, until all that was sent before it has come back: it
-/// may show that the first estimate was wrong.
+/// The counts after the first throttle, until all earlier requests have come back. The counts may
+/// show that the first estimate was wrong.
 pub(super) struct DrainWord(AtomicU128);
 
-// Relaxed throughout: all counts are in one word, which says of which state it is. It is begun
-// before the state is swapped in, so that a thread that has loaded that state, with acquire, finds
-// it begun. Models: `paced::no_response_after_the_first_throttle_goes_uncounted`,
+// Relaxed throughout: all counts are in one word, which also has the state's version. The word is
+// begun before the state is swapped in. So a thread that has loaded that state, with acquire, finds
+// the word begun. Models: `paced::no_response_after_the_first_throttle_goes_uncounted`,
 // `paced::responses_that_come_back_at_once_all_count`.
 impl DrainWord {
     pub(super) fn new() -> Self {
@@ -142,7 +142,7 @@ impl DrainWord {
     }
 
     /// Begins to count for the state of `version`, which is about to be swapped in, unless another
-    /// thread has.
+    /// thread has done so.
     pub(super) fn begin(&self, version: u64, counts: u128) {
         let seen = self.load();
         if seen.of(version).is_none() {
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!([5, 6].map(since), [None, Some(3)]);
     }
 
-    /// Another thread may have noted the count a moment before this one adds up its own.
+    /// Another thread may have noted the count just before this thread sums its older view.
     #[test]
     fn a_sum_that_is_older_than_the_count_noted_is_none_since() {
         let (meter, _) = Meter::new(&Controller::Paced(PacedSettings::new()));

@@ -1,4 +1,4 @@
-//! The slots that waiters stand in: tables of them, taken in turn by ticket. See
+//! The slots that waiters stand in, in tables. Slots are taken in turn, by ticket. See
 //! [`waiters`](super::waiters).
 
 use alloc::boxed::Box;
@@ -11,18 +11,18 @@ use crate::atomic::sync::{
 use crate::bits::Field;
 use crate::line::Place;
 
-/// The slots of each table. A waiter takes one in the last table that there is, and makes the next
-/// if that is full.
+/// The number of slots of each table. A waiter takes a slot in the last table made, and makes the
+/// next table if the last is full.
 pub(super) const TABLES: &[u32] = if cfg!(all(loom, feature = "loom")) {
     &[4]
 } else {
     &[8, 64, 512, 4_096, 32_768, 262_144]
 };
 
-/// How many taken slots a waiter passes over before it takes a table for full.
+/// How many taken slots a waiter passes over before it considers a table full.
 pub(super) const TRIES: u32 = 64;
 
-/// The first ticket of a table: tickets wrap soon, so that every test crosses it.
+/// The first ticket of a table: tickets wrap soon, so that every test crosses the wrap.
 pub(super) const FIRST: u32 = 3_u32.wrapping_neg();
 
 /// A slot's word. Low bits first: 64 of the place, 32 of its weight, 30 of the ticket that it was
@@ -108,8 +108,7 @@ impl Retired {
         WaiterSlot(Self::SLOT.get(self.0) as u32)
     }
 
-    /// Returns `true` if the tokens of the place in `slot`, which has been given up, are counted
-    /// already.
+    /// Returns `true` if the tokens of the gap in `slot`, with this `word`, are counted already.
     pub(super) fn names(self, slot: WaiterSlot, word: Word) -> bool {
         self.slot() == slot && Self::PLACE.get(self.0) == word.place().to_bits()
     }
@@ -147,8 +146,8 @@ impl WaiterSlot {
 
 pub(super) struct Slot {
     pub(super) word: AtomicU128,
-    /// When the waiter's timer fires, in nanoseconds after the limiter's start; 0 if it cannot be
-    /// woken, or has been since it set the timer.
+    /// When the waiter's timer fires, in nanoseconds after the limiter's start; 0 if the waiter
+    /// cannot be woken, or was woken since it set the timer.
     pub(super) timer: AtomicU64,
     pub(super) waker: AtomicWaker,
 }
@@ -163,28 +162,27 @@ impl Slot {
     }
 
     pub(super) fn word(&self) -> Word {
-        // Acquire, with the release in `finish`. If that swap is first, the slot is found free,
-        // with the `retired` that counts what was there. If this load is first, the gap is found
-        // here, and the second load of `retired` finds whether it was counted meanwhile. Models:
-        // `line::a_place_is_retired_once`, `line::a_count_beside_a_retirement_is_exact`.
+        // Acquire, with the release in `finish`. If the swap is first, the load finds the slot
+        // free, together with the `retired` that counts its tokens. If this load is first, it finds
+        // the gap, and the second load of `retired` finds whether the gap was counted meanwhile.
+        // Models: `line::a_place_is_retired_once`, `line::a_count_beside_a_retirement_is_exact`.
         Word(self.word.load(Acquire))
     }
 
-    /// Returns when the waiter's timer fires, 0 if it is not to be woken.
+    /// Returns when the waiter's timer fires, 0 if the waiter is not to be woken.
     pub(super) fn timer(&self) -> u64 {
-        // Acquire, with the release in `stand`. If that store is first, the waker is there. If this
-        // load is first, there is none to wake, and the waiter looks once more (rule 6).
+        // Acquire, with the release in `stand`. If the store is first, the waker is there. If this
+        // load is first, it finds no waiter to wake, and the waiter looks once more (rule 6).
         self.timer.load(Acquire)
     }
 
-    /// Wakes the waiter, unless it has set another timer since it was seen with `timer`, or none:
-    /// stands → taken.
+    /// Wakes the waiter, if its timer is still `timer` and not 0: stands → taken.
     pub(super) fn wake(&self, timer: u64) {
         // Relaxed: a loss means that the waiter has looked, or that another thread wakes it.
         let swapped = |timer| self.timer.compare_exchange(timer, 0, Relaxed, Relaxed);
         if timer != 0 && swapped(timer).is_ok() {
-            // A waker that panics holds up no other waiter, nor the thread that wakes it. The panic
-            // hook has reported it.
+            // If a waker panics, other waiters and the waking thread go on. The panic hook has
+            // reported the panic.
             let wake = core::panic::AssertUnwindSafe(|| self.waker.wake());
             #[cfg(all(feature = "std", not(any(loom, shuttle))))]
             drop(std::panic::catch_unwind(wake));
@@ -198,15 +196,15 @@ impl Slot {
         self.timer() != 0 || self.word().is_given_up()
     }
 
-    /// Lets the waker go.
+    /// Clears the timer, and drops the waker.
     pub(super) fn hush(&self) {
         self.timer.store(0, Relaxed); // only a hint to others: the word says who waits
         drop(self.waker.take());
     }
 }
 
-/// The first ticket that has to be looked at, in the low 32 bits. The others count the waiters who
-/// noted themselves.
+/// The first ticket that has to be looked at, in the low 32 bits. The high bits count the waiters
+/// who noted themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Front(pub(super) u64);
 
@@ -233,8 +231,8 @@ pub(super) struct Table {
     pub(super) front: AtomicU64,
     /// The next ticket.
     pub(super) tail: AtomicU32,
-    /// The last ticket of a slot that may be out of order by more than a few: tickets passed over
-    /// its waiter, of an earlier lap, or its place was overtaken before the slot was taken.
+    /// The last ticket of a slot that may be out of order by more than a few: its waiter of an
+    /// earlier lap was passed over, or its place was overtaken before the slot was taken.
     pub(super) lapped: AtomicU32,
 }
 
@@ -262,8 +260,8 @@ impl Table {
     }
 
     pub(super) fn tail(&self) -> u32 {
-        // Relaxed: who takes a slot asks the slot, and who looks for waiters finds them by `front`,
-        // whose acquire comes first.
+        // Relaxed: a thread that takes a slot checks the slot itself. A thread that looks for
+        // waiters finds them by `front`, whose acquire comes first.
         self.tail.load(Relaxed)
     }
 
@@ -277,7 +275,7 @@ impl Table {
         for _ in 0..TRIES {
             let tail = self.tail();
             let front = || Front(self.front.load(Relaxed)).ticket();
-            // Not if the front is past a tail that was read too early.
+            // Not full if the front is past a tail that was read too early.
             let is_full = || (self.len()..=u32::MAX / 2).contains(&tail.wrapping_sub(front()));
             if is_full() {
                 let _ = self.scan(|_, _| ControlFlow::Continue(()));
@@ -287,9 +285,10 @@ impl Table {
             }
             let index = self.index(tail);
             let slot = self.slot(index)?;
-            // Acquire, with the release in `leave`. If that store is first, the slot is taken, and
-            // the last waiter's waker is gone from it. If this swap is first, it finds the last
-            // waiter, and goes on. Model: `waiters::two_who_come_at_once_are_both_found`.
+            // Acquire, with the release in `leave`. If the store is first, this swap takes the
+            // slot, and the last waiter's waker is gone from it. If this swap is first, it finds
+            // the last waiter still there, and the loop tries the next ticket. Model:
+            // `waiters::two_who_come_at_once_are_both_found`.
             let next = word.waiting(tail).0;
             let taken = slot
                 .word
@@ -298,8 +297,8 @@ impl Table {
             if is_lapped || (taken.is_ok() && self.is_overtaken(tail, word.place())) {
                 self.lapped.store(tail, Relaxed); // a hint
             }
-            // Relaxed, as in `tail`. A loss means that another thread has seen that the slot is
-            // taken. Model: as above.
+            // Relaxed, as in `tail`. A loss means that another thread, which saw the slot taken,
+            // has moved the tail. Model: as above.
             let _ = self
                 .tail
                 .compare_exchange(tail, tail.wrapping_add(1), Relaxed, Relaxed);
@@ -310,8 +309,8 @@ impl Table {
         None
     }
 
-    /// Returns `true` if the slot that was taken [`TRIES`] tickets before `ticket` is of a place
-    /// behind this one.
+    /// Returns `true` if the slot that was taken [`TRIES`] tickets before `ticket` holds a place
+    /// behind `place`.
     fn is_overtaken(&self, ticket: u32, place: Place) -> bool {
         let earlier = ticket.wrapping_sub(TRIES);
         let slot = self.slot(self.index(earlier));
@@ -328,7 +327,7 @@ impl Table {
         front.wrapping_sub(lapped.wrapping_add(1)) <= u32::MAX / 2
     }
 
-    /// Sees to it that threads look at the slot at `index` from now on (rule 5).
+    /// Makes threads look at the slot at `index` from now on (rule 5).
     pub(super) fn note(&self, index: u32) {
         let mut seen = self.front.load(Relaxed);
         loop {
@@ -339,8 +338,9 @@ impl Table {
             let first = if is_passed { ticket } else { front.ticket() };
             let next = front.with(first).with_one_more();
             // Release, with the acquire in `scan`. If this swap is first, the scan finds the slot
-            // as it is now. If that load is first, its own swap of the front fails, and the slot
-            // is not passed over. Model: `waiters::a_walk_finds_who_came_before_it_or_walks_again`.
+            // as it is now. If the scan's load is first, the scan's own swap of the front fails,
+            // and the slot is not passed over. Model:
+            // `waiters::a_walk_finds_who_came_before_it_or_walks_again`.
             match self
                 .front
                 .compare_exchange_weak(seen, next.0, Release, Relaxed)
@@ -356,8 +356,8 @@ impl Table {
         &self,
         mut visit: impl FnMut(u32, &Slot) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        // Acquire: see `note`. Before the tail, which is then at least as new. Model:
-        // `line::a_place_given_up_beside_a_look_is_found`.
+        // Acquire: see `note`. The front is loaded before the tail, which is then at least as new.
+        // Model: `line::a_place_given_up_beside_a_look_is_found`.
         let seen = Front(self.front.load(Acquire));
         let tail = self.tail();
         let mut ticket = seen.ticket();
@@ -379,9 +379,10 @@ impl Table {
         let next = seen.with(held.unwrap_or(tail));
         if next != seen {
             // Release, with the acquire above. If this swap is first, a thread that passes over a
-            // slot by it finds the slot as free as this one has. If that load is first, it looks
-            // at the slot itself. A loss means that a waiter has come, or that another thread has
-            // moved it. Model: `line::a_count_beside_a_retirement_is_exact`.
+            // slot because of it finds the slot as free as this thread has. If the other thread's
+            // load is first, that thread looks at the slot itself. A loss means that a waiter has
+            // come, or that another thread has moved the front. Model:
+            // `line::a_count_beside_a_retirement_is_exact`.
             let _ = self
                 .front
                 .compare_exchange(seen.0, next.0, Release, Relaxed);

@@ -1,4 +1,4 @@
-//! The send rate, by one thread: states in which another one may have stopped.
+//! The send rate, by one thread: states in which another thread may have stopped.
 
 use alloc::vec::Vec;
 
@@ -155,7 +155,7 @@ fn throttle_at(rate: &SendRate, per_second: u32) {
 
 const MS: u64 = SECOND.wrapping_div(1_000);
 
-/// Twice what was measured is the limit until the window ends; the curve moves all the time.
+/// Until the window ends, the limit is twice the measured rate. The curve moves all the time.
 #[test]
 fn responses_look_when_the_published_law_may_move_the_rate() {
     let quiet = |rate: &SendRate, now| {
@@ -416,7 +416,8 @@ fn a_heavy_request_is_one_of_the_first_burst() {
     assert!(rate.try_acquire(at(0)).is_err(), "it had the bucket's too");
 }
 
-/// A request that is given what it lacks moves all before it up: none is that stands behind others.
+/// Giving a request its missing tokens moves up all places before it. So only the first place gets
+/// any.
 #[test]
 fn no_request_of_the_first_burst_brings_others_with_it() {
     for burst in [1, 2, 4] {
@@ -477,7 +478,7 @@ fn a_cost_before_the_first_report_holds_back_nothing() {
     }
 }
 
-/// What a minute allows: 60 requests, of which so many are left.
+/// A report of 60 requests a minute, of which so many are left.
 fn left(requests: u64) -> LimitReport {
     LimitReport::new(requests)
         .limit(60)
@@ -571,7 +572,7 @@ fn a_throttle_contradicts_one_limit_of_two() {
     assert!(doubts.eq([false, true]));
 }
 
-/// Where a limit gets another name, the old one is not told any more.
+/// If a limit gets another name, its old name is reported no more.
 #[test]
 fn a_limit_not_told_any_more_sets_no_pace_but_bars() {
     let rate = SendRate::declared(DeclaredSettings::new().first_burst(2), Timestamp::ZERO);
@@ -588,13 +589,13 @@ fn a_limit_not_told_any_more_sets_no_pace_but_bars() {
     let later = 12 * SECOND;
     rate.observe(at(later), permits[1], &told(49, "new").into());
     assert!(!is_paused(later), "{:?}", pace(later));
-    // Until the old one's window is over. Resets are whole seconds, so it may end one later.
+    // Until the old window is over. Resets are whole seconds, so the window may end a second later.
     let barred = limited.reports().may_go(later, 1);
     assert_eq!(barred, Err(49 * SECOND + MS));
 }
 
-/// The rate of a window is in force from the first look at it on: what came before went at the last
-/// window's.
+/// The rate of a window is in force from the first look on. Earlier requests went at the last
+/// window's rate.
 #[test]
 fn a_new_window_mints_nothing_for_the_time_before_it_is_looked_at() {
     let rate = SendRate::declared(DeclaredSettings::new(), Timestamp::ZERO);
@@ -688,7 +689,7 @@ fn a_place_put_back_where_there_was_no_line_joins_one() {
     assert!(place.claim_with(|| at(0)).is_err());
 }
 
-/// What a claim gives back lets others go, and one that is undone was none.
+/// A claim that gives tokens back lets others go. A claim that is undone gives back nothing.
 #[test]
 fn a_claim_undone_before_the_first_report_lets_no_others_go() {
     for class in [Class::Foreground, Class::Background] {
@@ -719,7 +720,7 @@ fn a_request_without_an_answer_lets_no_others_go() {
     assert!(ask(10 * SECOND + MS).is_ok(), "one more each ten seconds");
 }
 
-/// A limiter that was told at once that so many of 60 are left.
+/// A limiter whose first report says that so many of 60 are left.
 fn told(remaining: u64) -> SendRate {
     let rate = SendRate::declared(DeclaredSettings::new(), Timestamp::ZERO);
     let permit = rate.try_acquire(at(0)).expect("the first");
@@ -738,7 +739,7 @@ fn go(rate: &SendRate, now: u64, requests: usize) -> usize {
 #[test]
 fn no_more_goes_than_is_left() {
     assert_eq!(go(&told(2), 0, 5), 2);
-    // Each window has 60, though all look at it for the first time.
+    // Each window has 60, though every request looks for the first time.
     assert_eq!(go(&told(2), 70 * SECOND, 150), 60);
     let rate = told(30);
     let order = rate
@@ -749,7 +750,7 @@ fn no_more_goes_than_is_left() {
     let permit = SendPermit::with_order(at(0), 1, order);
     rate.observe(at(MS), permit, &left(0).into());
     assert_eq!(go(&rate, MS, 5), 0, "a report counts at once");
-    // Light ones go without a look at the limit, and a heavy one does not follow them.
+    // Light requests go without a look at the limit, but a heavy request does not.
     let rate = told(5);
     let engaged = rate.about_to_limit();
     assert!(engaged.reports().sent(0, 1, false).is_ok());
@@ -784,7 +785,8 @@ fn a_limit_of_one_goes_when_its_window_begins() {
     let report = report.reset(Reset::In(Duration::from_secs(5)));
     rate.observe(at(0), permit, &report.into());
     let mut place = rate.reserve(at(SECOND));
-    // Resets are whole seconds, so it may end one later. The line has no time to mint its token.
+    // Resets are whole seconds, so the window may end a second later. The line has no time to mint
+    // its token.
     let begins = 6 * SECOND;
     assert!(place.claim(at(begins - 1)).is_err());
     assert!(place.claim(at(begins)).is_ok());
@@ -801,7 +803,7 @@ fn a_wait_ends_with_the_window_of_the_limit_that_binds() {
         let report = report.reset(Reset::In(Duration::from_secs(window - passed)));
         report.policy(LimitName::new(name))
     };
-    // Others take nearly all of a minute's 600, and little of a day's.
+    // Other clients take nearly all of a minute's 600, and little of a day's.
     for (left, now) in [(599, 0), (99, 5)] {
         let permit = rate.try_acquire(at(now * SECOND)).expect("600 a minute");
         let mut reports = LimitReports::from(told("minute", left, 600, 60, now));
@@ -814,7 +816,7 @@ fn a_wait_ends_with_the_window_of_the_limit_that_binds() {
     let pace = limited.reports().pace(limited.state.load(), now);
     let pace = pace.expect("declared");
     assert_eq!(pace.until, None, "99 are left");
-    // Resets are whole seconds, so it may end one later.
+    // Resets are whole seconds, so the window may end a second later.
     let ends = 51 * SECOND;
     assert!(pace.rate.nanos_per_token() > ends);
     assert_eq!(pace.one_more, ends);
@@ -861,7 +863,7 @@ fn a_throttle_that_one_limit_explains_contradicts_none() {
     let rate = SendRate::declared(DeclaredSettings::new(), Timestamp::ZERO);
     let mut heavy = rate.reserve_n(at(0), 5).expect("it waits");
     let permit = heavy.claim(at(0)).expect("the first burst");
-    // Too little of the first, and a smaller part of the second.
+    // Too little is left of the first limit, and a smaller part of the second.
     let mut reports = LimitReports::from(left(4).limit(5).policy(LimitName::new("small")));
     reports.push(left(10).policy(LimitName::new("minute")));
     rate.observe(at(MS), permit, &reports);

@@ -6,7 +6,8 @@
 //!
 //! # States
 //!
-//! With `V` for what is minted by now, `c` for what was given up, `b` for what the bucket holds:
+//! With `V` for the tokens minted by now, `c` for the tokens given up, `b` for the bucket's
+//! capacity:
 //!
 //! | state | holds | a try | the next place |
 //! |---|---|---|---|
@@ -39,12 +40,12 @@ use crate::fixed::Rate;
 use crate::line::{FINER as PLACE_SHIFT, Head, Level, Line, Minted, Place, SKEW, TOKEN, Take};
 
 /// Where the line begins: one and a half tokens before the wrap of places and of counts, so that
-/// every test crosses it.
+/// every test crosses the wrap.
 pub(super) const BEGINNING: Minted = Minted::from_bits((3_u128 << 63).wrapping_neg());
-/// How many places had been given up by then.
+/// The count of tokens given up at the beginning.
 pub(super) const GIVEN_UP: u64 = 1_u64.wrapping_neg();
 
-/// What has been promised, and a hint for callers who get nothing.
+/// What has been promised, and a hint for callers who are refused.
 pub(super) struct Promised<B> {
     /// The last token promised.
     issued: AtomicU64,
@@ -52,10 +53,10 @@ pub(super) struct Promised<B> {
     /// The tokens of all places that are neither claimed nor given up.
     open: AtomicU64,
     agreed: Agreed,
-    /// The least that the bucket holds, in the units of a place: a token, or the heaviest try at a
-    /// declared limit.
+    /// The least capacity of the bucket, in the units of a place: a token, or the heaviest try
+    /// under declared limits.
     heaviest: AtomicU64,
-    /// What is used seldom, or with each request: this cache line has room.
+    /// Words of the owner, for which this cache line has room.
     pub(super) beside: B,
 }
 
@@ -78,14 +79,14 @@ impl<B> Promised<B> {
         Place::from_bits(self.issued.load(Relaxed))
     }
 
-    /// Replaces the last token promised by what `step` makes of it, or returns the step's refusal.
+    /// Replaces the last token promised by the result of `step`, or returns the step's refusal.
     pub(super) fn issue<R>(
         &self,
         mut step: impl FnMut(Place) -> Result<Place, R>,
     ) -> Result<Place, R> {
         // Relaxed throughout: the word is a chain of read-modify-writes, which is totally ordered,
-        // and publishes nothing. It was read after `cancelled`, whose acquire makes it at
-        // least as new. Models: `send_rate::grants_never_exceed_what_was_minted`,
+        // and publishes nothing. `issued` was read after `cancelled`, whose acquire makes `issued`
+        // at least as new. Models: `send_rate::grants_never_exceed_what_was_minted`,
         // `send_rate::live_places_never_run_backwards`, `line::places_are_distinct_and_in_order`.
         let issued = &self.issued;
         let mut seen = issued.load(Relaxed);
@@ -101,11 +102,13 @@ impl<B> Promised<B> {
         }
     }
 
-    /// Takes a token, and returns where `issued` is then; or where it is if there is none.
+    /// Takes a token, and returns the new `issued`; or returns the current `issued` if there is no
+    /// token.
     #[inline]
     pub(super) fn take_one(&self, level: Level) -> Result<Place, Place> {
-        // Orderings as in `issue`. Two swaps, each with what it writes: a processor that guesses
-        // which one it is need not wait for both. Models: `send_rate::two_takers_never_share_a_token`,
+        // Orderings as in `issue`. Two swaps, each with its own value: a processor that predicts
+        // the branch need not wait for both values. Models:
+        // `send_rate::two_takers_never_share_a_token`,
         // `send_rate::two_takers_never_share_the_token_of_a_full_bucket`.
         let issued = &self.issued;
         let mut seen = issued.load(Relaxed);
@@ -126,25 +129,25 @@ impl<B> Promised<B> {
         }
     }
 
-    /// Takes the last token promised back to `before`, if it is still `last`: no place is behind
-    /// it.
+    /// Moves the last token promised back to `before`, if it is still `last`: then no place is
+    /// behind.
     pub(super) fn take_back(&self, last: Place, before: Place) -> bool {
-        // Relaxed: see `issue`. A thread that has loaded `last` and swaps it later goes on from the
-        // same state. Model: `line::a_place_given_up_is_counted_once`.
+        // Relaxed: see `issue`. If `issued` has moved on and come back to `last` meanwhile, the
+        // state is the same. Model: `line::a_place_given_up_is_counted_once`.
         let issued = &self.issued;
         issued
             .compare_exchange(last.to_bits(), before.to_bits(), Relaxed, Relaxed)
             .is_ok()
     }
 
-    /// Lets the bucket hold at least `tokens`: a try at a limiter that obeys declared limits, or a
+    /// Lets the bucket hold at least `tokens`: the weight of a try under declared limits, or of a
     /// request that a shut service has refused.
     pub(super) fn make_room(&self, tokens: u32) {
-        // Relaxed: a number that publishes nothing. A caller that has not seen it yet finds fewer
-        // tokens. What it brings back of what was discarded is no more than itself.
+        // Relaxed: a number that publishes nothing. A caller that has not seen the number yet finds
+        // fewer tokens. The larger bucket brings back at most `tokens` that were discarded.
         let heaviest = TOKEN.saturating_mul(tokens.into());
         if heaviest > self.heaviest.load(Relaxed) {
-            // Of two at once the lighter may win; the heavier asks again.
+            // Of two requests at once the lighter may win. The heavier asks again.
             self.heaviest.store(heaviest, Relaxed);
         }
     }
@@ -157,9 +160,9 @@ impl<B> Promised<B> {
 
     /// Notes that a place for `weight` tokens is open.
     pub(super) fn open(&self, weight: u32) {
-        // Relaxed, as in `close`: a count, of which nothing is published. It is raised after the
-        // place is taken, so that what is written off by it is never more than was
-        // promised. Model: `forget::what_is_owed_stays_owed_when_places_have_come_and_gone`.
+        // Relaxed, as in `close`: a count that publishes nothing. It is raised after the place is
+        // taken, so a write-off by this count is never more than was promised. Model:
+        // `forget::what_is_owed_stays_owed_when_places_have_come_and_gone`.
         self.open.fetch_add(u64::from(weight), Relaxed);
     }
 
@@ -193,7 +196,7 @@ impl<B> Deref for TokenLine<'_, B> {
 }
 
 impl<B> TokenLine<'_, B> {
-    /// Returns the current head and its line, of a bucket that holds the heaviest try.
+    /// Returns the current head and its line, with a bucket that holds the heaviest try.
     #[inline]
     pub(super) fn look(&self) -> (Head, Line) {
         let (head, line) = self.head.read();
@@ -237,8 +240,8 @@ impl<B> TokenLine<'_, B> {
         self.issued().less_tokens(cancelled)
     }
 
-    /// Moves the start of a line along that has not been changed for long, and writes off what no
-    /// longer fits the bucket.
+    /// If the line has not been changed for long, moves its start on, and writes off tokens that no
+    /// longer fit the bucket.
     #[cold]
     pub(super) fn renew(&self, elapsed: u64) {
         loop {
@@ -255,7 +258,7 @@ impl<B> TokenLine<'_, B> {
             let Some(end) = self.head.raise(elapsed) else {
                 continue;
             };
-            // The word is replaced as well: its last field says when that was.
+            // `head` is replaced as well: its last field says when it was changed.
             let minted = line.extended_to(end);
             let _ = self
                 .head
@@ -264,8 +267,9 @@ impl<B> TokenLine<'_, B> {
         }
     }
 
-    /// Replaces `head`, whose line is `line`, at `at` or when it was changed last, by the line of
-    /// `rate` that follows `version`. False if another thread has replaced it first.
+    /// Replaces `head`, whose line is `line`, by a line of `rate` that follows `version`. The new
+    /// line begins at `at`, or at the last change if later. False if another thread has replaced
+    /// `head` first.
     pub(super) fn change(
         &self,
         head: Head,
@@ -281,21 +285,22 @@ impl<B> TokenLine<'_, B> {
         let Some(end) = self.head.raise(at) else {
             return false;
         };
-        // With the capacity that ends: what it has discarded must not come back with a larger one.
+        // With the old capacity: tokens that it has discarded must not come back with a larger
+        // capacity.
         self.spill(line, end);
         let minted = line.extended_to(end);
         let replaced = self.head.replace(head, minted, end, rate, version);
         if replaced {
             self.forget_hint();
         }
-        // Here too, for callers who never wait in line: the front must not fall behind until places
+        // Also here, for callers who never wait in line. Otherwise gaps could stay until places
         // wrap.
         self.retire(line, end);
         replaced
     }
 
-    /// Retires the places given up that have come due by `elapsed`, as far as records or many calls
-    /// vouch for that clock: a wrong one must not let the waiters ahead of them go.
+    /// Retires the gaps that have come due by `elapsed`, as far as records or many calls vouch for
+    /// that time. A wrong clock must not let the waiters ahead of the gaps go.
     pub(super) fn retire(&self, line: &Line, elapsed: u64) {
         if self.waiters.has_gaps() {
             let recorded = self.gate.load().quiet_until().max(line.since);
@@ -307,7 +312,7 @@ impl<B> TokenLine<'_, B> {
         }
     }
 
-    /// Gives `tokens` back that stand before every place there is.
+    /// Gives back `tokens`, counted before every place.
     pub(super) fn give_back(&self, tokens: u64) {
         // Before and after: see `Gate`.
         self.gate.disturb();
@@ -316,7 +321,8 @@ impl<B> TokenLine<'_, B> {
         self.gate.disturb();
     }
 
-    /// Gives up the open `place`, which is for `weight` tokens. The last one in line is taken back.
+    /// Gives up the open `place`, which is for `weight` tokens. The last place in line is taken
+    /// back.
     pub(super) fn give_up(&self, place: Place, weight: u32, slot: Option<WaiterSlot>) {
         self.close(weight);
         self.gate.disturb();
@@ -324,7 +330,7 @@ impl<B> TokenLine<'_, B> {
         if self.take_back(place, before) {
             self.waiters.leave(slot);
         } else {
-            // There is no clock here: by the time of the last change.
+            // There is no clock here, so the time of the last change is used.
             let (_, line) = self.read();
             let minted = line.minted_at(line.since).to_place();
             self.waiters.give_up(slot, place, weight, minted);
@@ -342,7 +348,7 @@ impl<B> TokenLine<'_, B> {
         self.give_back(u64::from(tokens).min(room.div_ceil(TOKEN)));
     }
 
-    /// Takes the line back to `elapsed`, whatever later times there have been.
+    /// Brings the line back to `elapsed`, whatever later times there have been.
     pub(super) fn bring_back(&self, elapsed: u64) {
         loop {
             let (head, line) = self.read();
@@ -355,8 +361,8 @@ impl<B> TokenLine<'_, B> {
             }
             self.spill(&line, line.since);
             let minted = line.minted_at(elapsed);
-            // First, so that no change begins at a time that this undoes. A thread that stops in
-            // between leaves a line that is extended backwards, which mints less.
+            // `since` first, so that no change begins at a time that is undone here. A thread that
+            // stops in between leaves a line that is extended backwards, which mints less.
             if line.since > elapsed && !self.head.bring_back(line.since, elapsed) {
                 continue;
             }

@@ -1,27 +1,30 @@
-//! The waiters of a line: a slot for each, where it can be woken and its place given up.
+//! The waiters of a line: one slot for each, which holds its place, its timer and its waker.
 //!
 //! Rules, cited by number below and in the models:
 //!
-//! 1. A place's rank is its position less the tokens given up before it. A count of these may be
-//!    late, which delays a waiter. None is too large while the place has yet to come due.
-//! 2. A slot's word says at which place its waiter stands, and whether that was given up. Only the
-//!    waiter changes it, until it gives up.
-//! 3. A place given up is *retired* once all places before it are due: one swap of `retired` counts
-//!    its tokens before every place and names its slot. What `retired` names counts for nothing in
-//!    its slot, which any thread may free.
-//! 4. The slots of a table are taken in turn, so that their order is about that of the places. It
-//!    is a hint: what is counted before a place is decided by comparing places.
-//! 5. `front` is the first ticket whose slot has to be looked at: its waiter can be woken, or has
-//!    given up. Each such waiter counts itself in `front`, and takes `front` back if need be. So a
-//!    thread that moves `front` past a slot loses to the waiter who comes meanwhile.
-//! 6. A waiter takes its stand and then looks at the line once more. A thread that changes the line
-//!    walks afterwards. Each has a fence between its two steps, so that one of them sees the other.
-//!    A response that moves the published law along its curve has no fence: the swap of the head
-//!    orders the two, see `HeadWords::touch`.
-//! 7. A waiter's timer serves it: it is woken only if the timer has become late.
+//! 1. A place's rank is its position less the tokens given up before it. A thread's count of these
+//!    tokens may be too small, which delays a waiter. The count is never too large before the place
+//!    is due.
+//! 2. A slot's word holds the place of its waiter, and whether the place was given up. Until then
+//!    only the waiter changes the word.
+//! 3. A place given up is *retired* once all places before it are due. One swap of `retired` then
+//!    counts its tokens before every place, and names its slot. A slot that `retired` names is not
+//!    counted again, and any thread may free it.
+//! 4. The slots of a table are taken in turn, so their order is roughly the order of the places.
+//!    The slot order is only a hint. Counts compare the places themselves.
+//! 5. `front` is the first ticket whose slot threads must look at. The waiter of such a slot can be
+//!    woken, or has given up. Each such waiter raises a count in `front`, and moves `front` back to
+//!    its ticket if needed. So a thread fails to move `front` past a slot whose waiter comes
+//!    meanwhile.
+//! 6. A waiter sets its timer, and then looks at the line once more. A thread that changes the line
+//!    walks over the waiters afterwards. Each has a fence between its two steps, so at least one of
+//!    them sees the other's first step. A response that moves the published law along its curve has
+//!    no fence. There the swap of the head orders the two threads: see `HeadWords::touch`.
+//! 7. A waiter relies on its own timer. Other threads wake a waiter only if its timer has become
+//!    late.
 //!
-//! loom and shuttle check that no bad state comes up. That no waiter sleeps for good follows from
-//! rules 4 to 7 together: `waiters.pml` is a model of them for a checker of liveness.
+//! loom and shuttle check that no bad state is reached. Rules 4 to 7 together ensure that no waiter
+//! sleeps for good. `waiters.pml` models these rules for a liveness checker.
 //!
 //! # States of a slot
 //!
@@ -33,9 +36,9 @@
 //! | gap | place, given up | 0 | no | a thread that retires it |
 //! | retired | place, given up | 0 | yes | a thread that frees it |
 //!
-//! There are no others. At most one slot of all tables is retired. The tokens given up before a
-//! place are those in `retired`, and those of the gaps before it. Above each operation stands what
-//! it changes, from what to what.
+//! There are no other states. At most one slot of all tables is retired. The tokens given up before
+//! a place are the tokens in `retired` plus the gaps before the place. The comment of each
+//! operation lists the words that it changes.
 //!
 //! # Why a place given up counts once
 //!
@@ -47,22 +50,22 @@
 //! One swap of `retired` retires a gap: the swap adds the gap's tokens, and names its slot and
 //! place. A gap that `retired` names is not counted in its slot. Before `retired` names another
 //! gap, the slot of the last gap has been freed, and a thread that loads the later `retired` sees
-//! that slot free. So a thread that loads the same `retired` twice has counted each gap exactly
-//! once that was there all the while.
+//! that slot free. So a thread that loads the same `retired` twice has counted exactly once each
+//! gap that existed throughout.
 //!
 //! A gap is retired when `V >= start − retired`. Each live place before the gap ends at `start` or
 //! sooner, and has at least `retired` tokens given up before it. So that place is due, and no harm
 //! is done if the gap is counted before that place, too. `V` is taken at a time that a record, or
-//! 63 calls in a row, vouch for: one wrong clock moves no waiter. A place that is given up without
-//! a slot was due when it was taken. Models: `line::a_place_is_retired_once`,
+//! 63 calls in a row, vouch for. So one wrong clock moves no waiter. A place that is given up
+//! without a slot was due when it was taken. Models: `line::a_place_is_retired_once`,
 //! `line::a_count_beside_a_retirement_is_exact`.
 //!
 //! # Memory
 //!
 //! A gap keeps its slot until it is retired. There are 299,592 slots of 48 bytes. A table of slots
-//! is made when the table before it is full; tables stay, and are used again. A waiter for whom
-//! there is no slot looks every 50 ms. If such a waiter gives up before it is due, its tokens are
-//! lost: none is granted twice for it.
+//! is made when the table before it is full; tables stay, and are used again. A waiter without a
+//! slot looks at the line every 50 ms. If such a waiter gives up before its turn, its tokens are
+//! lost, and none is granted twice.
 //!
 //! # Threads that stop
 //!
@@ -89,31 +92,31 @@ use crate::line::Place;
 /// How late a timer may be, in nanoseconds, before its waiter is woken.
 pub(super) const LATE: u64 = SECOND.wrapping_div(100);
 
-/// How many waiters a walk counts the places given up for one by one.
+/// A walk counts the gaps separately for up to so many waiters. Beyond, it lists the gaps once.
 const FEW: u32 = 8;
 
-/// What is known about a waiter that may have to be woken.
+/// What a walk finds out about a waiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
-    /// Its turn has come, or comes long before its timer. All such are woken, in order, or those
-    /// with a better timer would go first.
+    /// The turn has come, or comes long before the timer. All such waiters are woken in order.
+    /// Otherwise a waiter with a better timer would go first.
     Due,
-    /// Its turn comes, and its timer is set too late for that.
+    /// The timer fires so late after the turn that the waiter is woken.
     Late,
-    /// As above, but too little to be woken for it.
+    /// The timer fires after the turn, but too little to wake the waiter.
     LateEnough,
-    /// Its turn comes, and so does its timer.
+    /// The timer fires at the turn or sooner.
     InTime,
 }
 
-/// How many calls vouch together for the earliest of their times.
+/// So many calls in a row vouch together for the earliest of their times.
 const CALLS: u64 = 63;
 
-/// The time, as far as many calls in a row agree that it has come.
+/// A time that many calls in a row agree has come.
 pub(super) struct Agreed {
-    /// The earliest time of the last few calls, in 2⁶ ns, above 6 bits of how many they are.
+    /// The earliest time of the calls since `time` was set, in 2⁶ ns, above 6 bits that count them.
     calls: AtomicU64,
-    /// The earliest time of the calls counted before them.
+    /// The earliest time of the last [`CALLS`] calls before these.
     time: AtomicU64,
 }
 
@@ -125,9 +128,9 @@ impl Agreed {
         }
     }
 
-    /// Notes a call at `now`, and returns a time that many calls in a row have found in the past.
+    /// Notes a call at `now`, and returns the last time that many calls in a row have agreed on.
     pub(super) fn note(&self, now: u64) -> u64 {
-        // Relaxed, and a store: a call that is lost only makes it later.
+        // A relaxed load and store suffice: a lost call only delays the agreement.
         let seen = self.calls.load(Relaxed);
         let earliest = (seen >> 6).min(now >> 6);
         let next = if seen & CALLS == CALLS {
@@ -141,11 +144,12 @@ impl Agreed {
     }
 }
 
-/// The places that were given up at one moment. As [`Waiters::before`], it may count too few.
+/// The places that were given up at one moment. Like [`Waiters::before`], the count may be too
+/// small.
 struct Gaps {
-    /// In the order of the line, each with the tokens given up up to it.
+    /// In the order of the line. Each place has the tokens given up to its end.
     places: Vec<(Place, u64)>,
-    /// Places wrap: they are in order as they are ahead of this one.
+    /// Places wrap, so they are sorted by their distance from this place.
     from: Place,
     retired: u64,
 }
@@ -175,28 +179,29 @@ impl Gaps {
     }
 }
 
-/// Above so many bits the total counts the tokens that stood at places of their own.
+/// Above so many bits, `total` counts the tokens given up at places of their own.
 const PLACED: u32 = 40;
 
-/// Returns what the total grows by when `tokens` are given up that stood at places of their own.
-/// Both counts grow by one addition, so that no thread sees one of them alone. Model:
+/// Returns how much `total` grows when `tokens` at places of their own are given up. One addition
+/// raises both counts, so no thread sees only one of them raised. Model:
 /// `lease::leases_given_back_out_of_order_bring_what_fits`.
 const fn placed(tokens: u64) -> u64 {
     tokens.wrapping_add(tokens << PLACED)
 }
 
-/// Returns how many tokens at places of their own were given up between two totals: at least so
-/// many, as they are counted in 24 bits.
+/// Returns how many tokens at places of their own were given up between two totals. The count has
+/// 24 bits, so the true number may be larger.
 pub(super) const fn placed_between(from: u64, to: u64) -> u64 {
-    // A carry of the lower count is in both totals, or in the difference of the lower counts.
+    // A carry out of the lower count is in both totals, or the subtraction borrows it back.
     to.wrapping_sub(from) >> PLACED
 }
 
-/// The waiters of one line, and what was given up in it.
+/// The waiters of one line, and the tokens given up in the line.
 pub(super) struct Waiters {
     retired: AtomicU128,
-    /// How many tokens were ever given up: 40 bits, as places wrap. Above them 24 bits of how many
-    /// of these stood at places of their own, as credits do not. Only differences mean anything.
+    /// How many tokens were ever given up, in 40 bits, which wrap as places do. The 24 bits above
+    /// count those tokens that stood at places of their own; credits did not. Only differences have
+    /// a meaning.
     total: AtomicU64,
     /// How many places are given up and not retired.
     gaps: AtomicU64,
@@ -209,12 +214,12 @@ fn tables() -> Tables {
     array::from_fn(|table| Lazy::new(|| Table::new(TABLES[table])))
 }
 
-// Orderings of `retired`: it is loaded with acquire before the slots, and swapped with release
-// after the slot that it named before was freed. If the swap is first, the thread that loads finds
-// that slot free, and counts its tokens in `retired` alone. If the load is first, it may find the
-// slot as a gap, which the `retired` that it has loaded does not count; and its second load finds
-// the swap. So no thread counts tokens in both. Models: `line::a_place_is_retired_once`,
-// `line::a_count_beside_a_retirement_is_exact`.
+// Orderings of `retired`. A thread loads `retired` with acquire before the slots. A thread swaps
+// `retired` with release, after freeing the slot that the old `retired` named. If the swap is
+// first, the loading thread finds that slot free, and counts its tokens in `retired` alone. If the
+// load is first, the thread may find the slot as a gap, which the loaded `retired` does not count.
+// Its second load then finds the swap. So no thread counts tokens in both. Models:
+// `line::a_place_is_retired_once`, `line::a_count_beside_a_retirement_is_exact`.
 impl Waiters {
     /// Creates a line of no waiters in which `total` tokens have been given up.
     pub(super) fn new(total: u64) -> Self {
@@ -227,17 +232,18 @@ impl Waiters {
         }
     }
 
-    /// Returns how many tokens were ever given up, perhaps too few: see [`placed_between`] for its
-    /// upper bits.
+    /// Returns how many tokens were ever given up, or fewer. For the upper bits see
+    /// [`placed_between`].
     pub(super) fn total(&self) -> u64 {
-        // Acquire, with the release in `count`; a thread that subtracts it loads `issued` after it.
-        // If that addition is first, the place given up is in the `issued` that is loaded then. If
-        // this load is first, the place is not subtracted yet: the total is late, never ahead.
-        // Model: `send_rate::live_places_never_run_backwards`.
+        // Acquire, with the release in `count`. A thread that subtracts the total loads `issued`
+        // after the total. If the addition is first, the `issued` loaded then includes the place
+        // given up. If this load is first, the place is not subtracted yet. So the total may be
+        // late, never ahead. Model: `send_rate::live_places_never_run_backwards`.
         self.total.load(Acquire)
     }
 
-    /// Adds `tokens` to the total, after they were noted: it is late rather than early (rule 1).
+    /// Adds `tokens` to the total, after they were noted elsewhere. So the total is late rather
+    /// than early (rule 1).
     fn count(&self, tokens: u64) {
         // Release: see `total`. Model: `line::places_given_up_at_once_are_both_counted`.
         self.total.fetch_add(tokens, Release);
@@ -248,7 +254,8 @@ impl Waiters {
     }
 
     fn advance(&self, seen: Retired, next: Retired) -> bool {
-        // Release: see above. Model of two at once: `line::two_that_write_off_at_once_both_do`.
+        // Release: see the orderings of `retired`. Model of two at once:
+        // `line::two_that_write_off_at_once_both_do`.
         self.retired
             .compare_exchange(seen.0, next.0, Release, Relaxed)
             .is_ok()
@@ -256,9 +263,10 @@ impl Waiters {
 
     /// Returns `true` if places are given up that are not retired.
     pub(super) fn has_gaps(&self) -> bool {
-        // Acquire, with the release in `finish`. If that subtraction is first, a thread that finds
-        // no gap finds what was retired. If this load is first, it finds the gap, and looks at the
-        // slots. One that does not see the last gap yet counts it late.
+        // Acquire, with the release in `finish`. If the subtraction is first, a thread that finds
+        // no gap also finds the `retired` that counts it. If this load is first, the thread finds
+        // the gap, and looks at the slots. A thread that does not see the newest gap yet counts
+        // that gap late.
         self.gaps.load(Acquire) != 0
     }
 
@@ -302,15 +310,15 @@ impl Waiters {
     pub(super) fn leave(&self, slot: Option<WaiterSlot>) {
         if let Some(slot) = slot.and_then(|slot| self.slot(slot)) {
             slot.hush();
-            // Only by its owner: rule 2. Release: see `join`.
+            // Only the owner stores here: rule 2. Release: see `join`.
             slot.word.store(Word::FREE.0, Release);
         }
     }
 
-    /// Gives up `place`, when `minted` tokens have been minted for certain.
+    /// Gives up `place`. The line has certainly minted up to `minted`.
     ///
-    /// Forgets the tokens of one that has no slot, is not due, and gets none: there are too many
-    /// waiters.
+    /// A place that is not due needs a slot. If there are too many waiters for it to get one, its
+    /// tokens are forgotten.
     ///
     /// | | before | after |
     /// |---|---|---|
@@ -334,8 +342,8 @@ impl Waiters {
             return;
         };
         slot.hush();
-        // Relaxed: before the slot's word, whose release orders it before it is retired. Model of
-        // two at once: `line::places_given_up_at_once_are_both_counted`.
+        // Relaxed: the release of the slot's word below orders this addition before the retirement.
+        // Model of two at once: `line::places_given_up_at_once_are_both_counted`.
         self.gaps.fetch_add(1, Relaxed);
         slot.word.store(word.0, Release); // only by its owner: rule 2
         if let Some(table) = self.table(number.table()) {
@@ -345,13 +353,13 @@ impl Waiters {
         self.retire_slot(number, minted);
     }
 
-    /// Counts `tokens` more as given up before every place there is: in `retired`, then in `total`.
-    /// Of none it writes nothing: leases that time has used up come back without any.
+    /// Counts `tokens` more as given up before every place, in `retired` and then in `total`.
+    /// Writes nothing for 0 tokens, which a lease that time has used up brings back.
     pub(super) fn write_off(&self, tokens: u64) {
         self.write_off_as(tokens, tokens);
     }
 
-    /// As [`write_off`](Self::write_off), of tokens that stood at places of their own.
+    /// Does the same as [`write_off`](Self::write_off), for tokens at places of their own.
     pub(super) fn write_off_placed(&self, tokens: u64) {
         self.write_off_as(tokens, placed(tokens));
     }
@@ -364,7 +372,7 @@ impl Waiters {
         }
     }
 
-    /// Returns how many tokens were given up before `place`, perhaps too few (rule 1).
+    /// Returns how many tokens were given up before `place`, or fewer (rule 1).
     pub(super) fn before(&self, place: Place) -> u64 {
         loop {
             let retired = self.retired();
@@ -384,7 +392,8 @@ impl Waiters {
                             }
                             return ControlFlow::Continue(());
                         }
-                        // Those further on come later, but for a few that have met (rule 4).
+                        // Slots further on hold later places, except for a few waiters that came at
+                        // once (rule 4).
                         behind = u32::wrapping_add(behind, 1);
                         if behind > TRIES && table.is_in_order() {
                             return ControlFlow::Break(());
@@ -400,7 +409,7 @@ impl Waiters {
         }
     }
 
-    /// Returns the places that are given up now, to count those before many places.
+    /// Returns the gaps of this moment, to count the tokens before many places.
     fn gaps(&self) -> Gaps {
         loop {
             let retired = self.retired();
@@ -419,7 +428,7 @@ impl Waiters {
         }
     }
 
-    /// Retires the places given up whose turn has come once `minted` tokens have been minted.
+    /// Retires the gaps whose turn has come by `minted`.
     pub(super) fn retire(&self, minted: Place) {
         for (number, table) in self.made() {
             let mut others = 0_u32;
@@ -432,7 +441,7 @@ impl Waiters {
                 if word.is_given_up() && self.retire_slot(slot, minted) {
                     return ControlFlow::Continue(());
                 }
-                // Those behind come later, but for a few that are out of order (rule 4).
+                // Slots further on hold later places, except for a few out of order (rule 4).
                 others = others.saturating_add(1);
                 let is_yet_to_come = !self.retired().has_passed(word.start(), minted);
                 if others > TRIES && is_yet_to_come && table.is_in_order() {
@@ -443,8 +452,8 @@ impl Waiters {
         }
     }
 
-    /// Retires the place given up in `slot`, if `minted` is where its tokens begin. False if it is
-    /// not.
+    /// Retires the gap in the slot `number`, if `minted` has reached the start of its tokens. False
+    /// if it has not.
     ///
     /// | | before | after | freed |
     /// |---|---|---|---|
@@ -458,8 +467,8 @@ impl Waiters {
         loop {
             let retired = self.retired();
             self.finish(retired);
-            // After `retired`, and after the slot that it names was freed: what is given up here is
-            // not counted in it.
+            // Loaded after `retired`, and after the slot that `retired` names was freed. So
+            // `retired` does not count a gap found here.
             let word = slot.word();
             if !word.is_given_up() {
                 return true;
@@ -485,13 +494,13 @@ impl Waiters {
         if !(word.is_given_up() && retired.names(retired.slot(), word)) {
             return;
         }
-        // A loss means that another thread has freed it: a slot that is taken again keeps its
-        // place.
+        // A loss means that another thread has freed the slot. A waiter that has taken the slot
+        // since keeps it.
         let freed = slot
             .word
             .compare_exchange(word.0, Word::FREE.0, Release, Relaxed);
         if freed.is_ok() {
-            // See `has_gaps`. Model: `line::places_given_up_at_once_are_both_counted`.
+            // Release: see `has_gaps`. Model: `line::places_given_up_at_once_are_both_counted`.
             self.gaps.fetch_sub(1, Release);
         }
     }
@@ -523,19 +532,18 @@ impl Waiters {
         at.timer.store(timer.max(1), Release); // see `Slot::timer`
         table.note(slot.index());
         // Rule 6, with the fence in `walk`. If this fence is first, the walk finds the timer. If
-        // that one is first, the waiter's next look finds the line as it was changed. Model:
+        // the walk's fence is first, the waiter's next look finds the changed line. Model:
         // `waiters::a_faster_rate_is_seen_by_the_waiter_or_wakes_it`.
         fence(SeqCst);
     }
 
-    /// Wakes the waiters that are late: those that are due, and of the others among the first
-    /// `most`.
+    /// Wakes the waiters whose timers are late, up to the waiter that is number `most` of those not
+    /// due.
     ///
-    /// `look` returns what there is to know about a waiter: how many stand before it whose turn has
-    /// not come, its rank, and its timer. One that was woken and has not looked since is passed
-    /// over, so that it holds up no other.
+    /// `look` gets the number of waiters ahead that are not due, the waiter's rank, and its timer.
+    /// A waiter that was woken and has not looked since is passed over, so that it delays no other.
     pub(super) fn walk(&self, most: usize, look: impl Fn(usize, Place, u64) -> Look) {
-        // Rule 6: see `stand`. Model, of a change that swaps no word which the waiter swaps too:
+        // Rule 6: see `stand`. Model of a change that swaps no word of the waiter's:
         // `waiters::a_place_given_up_ahead_goes_to_background_or_wakes_it`.
         fence(SeqCst);
         let (mut ahead, mut is_any_late) = (0_usize, false);
@@ -548,7 +556,8 @@ impl Waiters {
             }
             looks = looks.saturating_add(1);
             let place = word.place();
-            // Each `before` visits all slots: a long walk visits them once for all its waiters.
+            // Each call of `before` visits all slots. A long walk visits them once for all its
+            // waiters.
             let before = if looks > FEW && self.has_gaps() {
                 gaps.get_or_insert_with(|| self.gaps()).before(place)
             } else {
@@ -570,7 +579,7 @@ impl Waiters {
                 ControlFlow::Break(())
             }
         });
-        // Those before a waiter that sets a better timer now set theirs as well.
+        // A woken waiter sets a better timer. The waiters before it are woken to do the same.
         if let Some(last) = overtaken {
             self.scan(|number, slot| {
                 if number == last {

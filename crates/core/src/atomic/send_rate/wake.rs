@@ -1,5 +1,5 @@
-//! When a waiter has to look at the line again, and how it is woken if that is sooner than it
-//! knows.
+//! When a waiter has to look at the line again, and how it is woken if its timer is too late for
+//! that.
 //!
 //! Only a waiter whose timer is late has to be woken. A walk wakes the waiters that are due, and
 //! those whose timer is over twice too late, in order. The walk also looks at the first two other
@@ -24,21 +24,21 @@ use super::waiters::{LATE, Look};
 use crate::Timestamp;
 use crate::fixed::SECOND;
 
-/// How late the timer of the second in line may be: it matters only if the first never looks again.
+/// How late the timer of the second waiter may be. This matters only if the first waiter never
+/// looks again.
 const SECOND_LATE: u64 = SECOND.wrapping_div(25);
 
-/// What the first in line may lose, in nanoseconds, by not looking all the time at a curve that
-/// rises.
+/// How many nanoseconds the first waiter may lose by not looking all the time at a rising curve.
 const LOSS: u64 = SECOND.wrapping_div(200);
 
-/// How often it looks at most.
+/// The least time between two looks of the first waiter, in nanoseconds.
 const LEAST: u64 = SECOND.wrapping_div(40);
 
-/// How many waiters whose turn has not come are looked after at once: one that never looks again
+/// A walk looks after so many waiters whose turn has not come. So a waiter that never looks again
 /// holds up no other.
 const FIRST: usize = 2;
 
-/// A limiter that limits, as its waiters see it.
+/// The view of a limiter that wakes its waiters.
 #[derive(Clone, Copy)]
 pub(super) struct Waking<'a>(&'a Engaged<'a>);
 
@@ -58,17 +58,17 @@ impl Engaged<'_> {
 }
 
 impl Waking<'_> {
-    /// Wakes the waiters whose turn comes sooner than they know.
+    /// Wakes the waiters whose timers are too late.
     ///
-    /// Called by a thread that has raised the rate or left the line. It looks after the waiters
-    /// whose turn has come and after the first few whose has not; each of these does the same when
-    /// it leaves, and so on down the line.
+    /// Called by a thread that has raised the rate or left the line. The call looks after the
+    /// waiters whose turn has come, and after the first few others. Each of these does the same
+    /// when it leaves, and so on down the line.
     pub(super) fn due(self, elapsed: u64) {
         self.wake(elapsed, FIRST);
     }
 
-    /// Wakes all waiters whose turn comes sooner than they know, after a change that may be
-    /// followed by no other call.
+    /// Wakes all waiters whose timers are too late, after a change that perhaps no other call
+    /// follows.
     pub(super) fn all(self, elapsed: u64) {
         self.wake(elapsed, usize::MAX);
     }
@@ -81,7 +81,7 @@ impl Waking<'_> {
             self.line().retire(&line, elapsed);
         }
         self.line().waiters.walk(most, |ahead, rank, timer| {
-            // A turn that has come may be barred yet.
+            // A declared limit may still hold back a waiter whose token is there.
             let nanos = self.nanos_until_rank(|_| rank, elapsed);
             let Some(nanos) = nanos.or_else(|| self.reports().may_go(elapsed, 1).err()) else {
                 return Look::Due;
@@ -103,12 +103,12 @@ impl Waking<'_> {
         });
     }
 
-    /// Returns in how many nanoseconds the first in line looks again, if its turn comes in `nanos`.
+    /// Returns the nanoseconds until the first waiter looks again, if its turn comes in `nanos`.
     ///
-    /// The curve of the paced law rises with time, but its line only at a look. It is
-    /// enough to look once the curve has risen by the part of itself that 5 ms are of the wait:
-    /// however often that is, up to the least time between looks, they cost the first in line
-    /// no more than these 5 ms together.
+    /// The curve of the paced law rises with time, but its line only at a look. The next look may
+    /// wait until the curve has risen by the fraction that 5 ms are of the wait. However many such
+    /// looks there are, down to the least time between looks, the first waiter loses at most these
+    /// 5 ms in all.
     pub(super) fn next_look(self, elapsed: u64, nanos: u64) -> u64 {
         if !self.law.moves_with_time() {
             return nanos; // only what is recorded moves the rate
@@ -134,7 +134,7 @@ impl Waking<'_> {
 }
 
 impl SendRate {
-    /// Wakes those in line whose turn comes sooner than they know.
+    /// Wakes the waiters in line whose timers are too late for their turn.
     pub(crate) fn wake_due(&self, now: Timestamp) {
         if let Some(engaged) = self.engaged() {
             engaged.waking().due(engaged.law.elapsed(now));
@@ -164,7 +164,8 @@ mod tests {
 
     const ZERO: Timestamp = Timestamp::ZERO;
 
-    /// Which of three waiters are woken, whose turns come in 2, 4 and 6 s, by their timers.
+    /// How often each of three waiters with these timers is woken. Their turns come in 2, 4 and 6
+    /// s.
     fn woken(timers: [u64; 3]) -> [u32; 3] {
         woken_by(timers, |rate| rate.wake_due(ZERO))
     }
@@ -203,7 +204,7 @@ mod tests {
         assert_eq!(of(1, 5 * SECOND), [0; 3], "a quarter of its wait");
         assert_eq!(of(1, 5 * SECOND + 1), [0, 1, 0]);
         assert_eq!(of(2, 60 * SECOND), [0; 3], "two are looked after");
-        // One that is over twice too late is due: those behind it are looked after as well.
+        // A waiter over twice too late is due, and the waiters behind are looked after as well.
         let late = |first| woken([first, in_time[1], 60 * SECOND]);
         assert_eq!(late(4 * SECOND), [1, 0, 0]);
         assert_eq!(late(4 * SECOND + 2), [1, 0, 1]);

@@ -59,7 +59,7 @@ fn with_lease(rate: &SendRate, now: u64, tokens: u64) -> u64 {
     taken
 }
 
-/// Whatever one thread does, it sees what it would see if it took its tokens one by one.
+/// A lone thread sees the same as if it took its tokens one by one.
 #[test]
 fn one_thread_cannot_tell_leases_from_single_tokens() {
     let second = Duration::from_secs(1);
@@ -155,8 +155,8 @@ fn one_thread_cannot_tell_leases_from_single_tokens() {
     }
 }
 
-/// A spend that goes by the age of the lease takes what one takes that looks where a full bucket
-/// stands.
+/// A spend by the age of the lease takes the same tokens as a spend that computes where a full
+/// bucket stands.
 #[test]
 fn ages_decide_as_a_full_bucket_does() {
     for seed in 0..2_000 {
@@ -222,7 +222,7 @@ fn a_busy_thread_takes_twice_as_many_each_time_and_a_slow_one_takes_none() {
         assert!(rate.try_acquire(at(now)).is_ok());
         assert_eq!(left(&rate), 0);
     }
-    // One is used up in half of the time that it is good for, and in all of it.
+    // A lease is used up in half of its time, and in all of its time.
     for (gap, next) in [(LONGEST / 2 - 1, 1), (LONGEST / 2, 1), (1, 0), (1, 3)] {
         now += gap;
         assert!(rate.try_acquire(at(now)).is_ok());
@@ -283,7 +283,8 @@ fn a_lease_far_ahead_of_a_full_bucket_is_good_no_longer() {
 #[test]
 fn times_are_rounded_so_that_no_token_comes_early() {
     assert_eq!([1 << 60, 3 << 60].map(nanos_for_one), [16, 6]);
-    // All bits that are left out of the division are set, and without them it had no rest.
+    // All bits left out of the division are set. Without these bits the division would have no
+    // rest.
     let rate = (129 << 40) | ((1 << LONGEST_BITS) - 1);
     let nanos = nanos_within(129_000, rate);
     assert_eq!(nanos, 999);
@@ -346,20 +347,20 @@ fn a_full_bucket_is_exact_to_the_token_beside_a_lease() {
 fn what_is_left_of_a_lease_goes_back() {
     let rate = fixed(1_000_000, 1);
     let now = SECOND;
-    // Not from a full bucket, which would have lost these tokens first.
+    // The bucket is not full, since a full bucket would have lost these tokens first.
     let mut granted = take(&rate, now, 500) + with_lease(&rate, now, 6);
     let kept = left(&rate);
     let other = |now| thread::scope(|scope| scope.spawn(|| take(&rate, now, 5_000)).join());
     granted += other(now).expect("no panic");
     assert_eq!(granted + kept, 1_000);
-    // As a lease it is too old, but the bucket has kept its tokens.
+    // The lease is too old later, but the bucket has kept its tokens.
     let rest = rate.snapshot(at(now)).available;
     assert_eq!(format!("{rest:.6}"), format!("{kept}.000000"));
     let later = now + LONGEST;
     let minted = LONGEST / MICRO;
     assert_eq!(other(later).expect("no panic"), minted);
     assert_eq!(take(&rate, later, 5_000), kept);
-    // After a millisecond it has not.
+    // After a millisecond the bucket has not kept them.
     let now = now + SECOND;
     let mut granted = with_lease(&rate, now, 6);
     granted += other(now).expect("no panic");
@@ -375,13 +376,13 @@ fn give_back(rate: &SendRate, now: u64) {
     assert_eq!(left(rate), 0);
 }
 
-/// Returns what `call` returns on a thread of its own.
+/// Returns what `call` returns on another thread.
 fn elsewhere<T: Send>(call: impl FnOnce() -> T + Send) -> T {
     thread::scope(|scope| scope.spawn(call).join().expect("no panic"))
 }
 
-/// Nothing is minted, so that every token is there again: also those of a lease that goes back
-/// after leases that were taken later.
+/// Nothing is minted, so every token is there again, even if a lease goes back after leases that
+/// were taken later.
 #[test]
 #[cfg_attr(target_family = "wasm", ignore = "needs threads")]
 fn leases_of_a_full_bucket_go_back_in_any_order() {
@@ -396,8 +397,8 @@ fn leases_of_a_full_bucket_go_back_in_any_order() {
     assert_eq!(granted + take(&rate, now, 5_000), 1_000);
 }
 
-/// What goes back before a lease makes the bucket full sooner, and tokens of the lease that do not
-/// fit are not given back.
+/// Tokens that go back ahead of a lease fill the bucket sooner. Tokens of the lease that do not fit
+/// are not given back.
 #[test]
 #[cfg_attr(target_family = "wasm", ignore = "needs threads")]
 fn a_lease_before_another_leaves_room_for_fewer_of_its_tokens() {
@@ -410,7 +411,7 @@ fn a_lease_before_another_leaves_room_for_fewer_of_its_tokens() {
             let spent = spent + with_lease(&rate, now, 6) + elsewhere(|| take(&rate, now, 1));
             barrier.wait();
             barrier.wait();
-            // So many fill the bucket, and three more.
+            // Enough tokens to fill the bucket, and three more.
             let now = now + (spent + 3) * MICRO;
             let granted = elsewhere(|| take(&rate, now, 5_000));
             give_back(&rate, now);
@@ -499,7 +500,7 @@ fn what_is_left_of_a_lease_that_was_ended_is_not_shown() {
     assert_eq!(format!("{shown:.6}"), format!("{held}.000000"));
 }
 
-/// As often as the version of the gate wraps, and once more.
+/// Up to as many changes as wrap the version of the gate.
 #[test]
 #[cfg_attr(target_family = "wasm", ignore = "needs threads")]
 fn no_lease_outlives_a_change_of_settings() {
@@ -554,7 +555,7 @@ fn a_thread_that_ends_gives_its_tokens_back() {
     assert!(rate.snapshot(at(now)).available < 1e-6);
 }
 
-/// The next response that looks brings back what a thread that ended had left, at 50 ms at most.
+/// The next response that looks, after at most 50 ms, brings back what an ended thread had left.
 #[test]
 #[cfg_attr(target_family = "wasm", ignore = "needs threads")]
 fn a_response_brings_back_what_a_thread_had_left() {
@@ -608,7 +609,7 @@ fn seven_tokens_are_spent_at_the_time_of_the_one_before() {
     }
     assert_eq!(read, 3);
     assert_eq!(trips[..9], [10, 20, 30, 40, 50, 60, 70, 0, 10]);
-    // Then the age of the lease is found out.
+    // Then the next look at the clock finds the age of the lease.
     now += SECOND;
     let times: Vec<_> = (0..8)
         .map(|_| {
@@ -620,8 +621,8 @@ fn seven_tokens_are_spent_at_the_time_of_the_one_before() {
     assert!(times.contains(&at(now)), "{times:?}");
 }
 
-/// Eight threads whose clocks differ by up to 100 us take what they can, while another one cuts,
-/// pauses, changes settings, settles and takes places: never more than was minted.
+/// Eight threads whose clocks differ by up to 100 us take what they can, while another thread cuts,
+/// pauses, changes settings, settles and takes places. They never get more than was minted.
 #[test]
 #[cfg_attr(target_family = "wasm", ignore = "needs threads")]
 fn eight_threads_whose_clocks_differ_are_granted_what_was_minted() {

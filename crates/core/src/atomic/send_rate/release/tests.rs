@@ -135,7 +135,7 @@ fn background_is_first_come_first_served_whoever_looks() {
     let rate = spent(1);
     let mut places = [0; 4].map(|_| rate.background().reserve(at(0)));
     let [first, second, third, last] = &mut places;
-    // The first is never polled: its token waits for it.
+    // The first is never polled, and its token waits for it.
     assert!(!goes(third, cents(100)) && !goes(second, cents(100)));
     assert!(goes(second, cents(200)) && !goes(last, cents(200)));
     assert!(goes(third, cents(300)) && !goes(last, cents(399)));
@@ -258,7 +258,7 @@ fn of_a_known_rate_three_quarters_of_the_bucket_are_left_alone() {
     assert_eq!(taken.count(), 6);
     let people = (0..30).filter(|_| rate.try_acquire(at(0)).is_ok());
     assert_eq!(people.count(), 15);
-    // A heavy one finds as much as fits beside it.
+    // A heavy try may take the tokens that are otherwise left alone.
     let rate = fixed(21);
     assert!(rate.background().try_acquire_n(at(0), 20).is_ok());
 }
@@ -298,7 +298,7 @@ fn when_the_limit_ends_all_of_background_go() {
         rate.forget_throttles(cents(1));
         assert!(places.iter_mut().all(|place| goes(place, cents(1))));
         assert!(rate.background().try_acquire(cents(1)).is_ok());
-        // No phantom waits for the next one.
+        // After the next throttle nothing waits any more.
         rate.record(cents(2), SendPermit::sent_at(cents(2)), Outcome::Throttled);
         assert_eq!(waits(&rate), 0);
     }
@@ -399,8 +399,8 @@ struct Asked<'a> {
     weight: u32,
 }
 
-/// Random requests of both classes: no more is granted than was minted, background goes in the
-/// order in which it came, whichever thread looks, and nothing is left over once all have left.
+/// Random requests of both classes. No more is granted than was minted, background goes in the
+/// order in which it came, whichever waiter looks, and nothing is left over once all have left.
 fn plays(rate: &SendRate, seed: u64) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let capacity = 10;
@@ -438,7 +438,7 @@ fn plays(rate: &SendRate, seed: u64) {
             7 if !behind.is_empty() => drop(behind.remove(rng.usize(..behind.len()))),
             _ => drop(ahead.pop_back()),
         }
-        // Looked at from the last to the first: those that go are the first ones.
+        // The last waiter looks first, but the first waiters go.
         for asked in behind.iter_mut().rev() {
             let _ = goes(&mut asked.place, at(now));
         }
@@ -565,7 +565,7 @@ fn a_change_of_the_rate_restarts_the_trickle() {
     }
 }
 
-/// A heavy request collects tokens of a declared limit: what it has counts as spent.
+/// A heavy request collects tokens of a declared limit. The tokens collected count as spent.
 #[test]
 fn what_a_heavy_request_has_collected_counts_as_spent() {
     use crate::law::{DeclaredSettings, LimitReport, LimitReports, Reset, Spend};
@@ -608,8 +608,8 @@ fn a_pause_makes_no_trickle_due() {
     );
 }
 
-/// What is left of a lease is back before tokens behind it are taken: else time would use it up as
-/// if the bucket were full.
+/// The rest of a lease goes back before tokens behind it are taken. Else time would use up the rest
+/// as if the bucket were full.
 #[test]
 fn background_gives_back_the_lease_of_its_thread() {
     const TOKEN: u64 = 1 << 10;

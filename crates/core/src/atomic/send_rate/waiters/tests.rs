@@ -80,7 +80,7 @@ fn counts_are_those_of_a_plain_line() {
     }
 }
 
-/// Slots of places given up behind waiters are free again once those are due.
+/// Slots of places given up behind waiters are free again once those waiters are due.
 #[test]
 fn places_given_up_are_retired_in_order_and_leave_their_slots() {
     let waiters = Waiters::new(0);
@@ -131,7 +131,7 @@ fn a_place_without_a_slot_is_given_up_all_the_same() {
     );
 }
 
-/// As if the thread that retired a place had stopped before it freed the slot.
+/// As if the retiring thread had stopped before it freed the slot.
 #[test]
 fn a_slot_that_is_retired_and_not_freed_counts_once() {
     let waiters = Waiters::new(0);
@@ -183,7 +183,7 @@ fn slots_that_are_never_left_are_passed_over() {
 /// Rule 4: a waiter takes its slot after others that came later, and gives up.
 #[test]
 fn a_place_that_others_overtook_is_counted() {
-    // In the order of the slots behind as many as one look passes over, and behind more.
+    // Its slot comes after as many slots as a look passes over, or after more.
     for (others, is_in_order) in [(8 + 56, true), (8 + 64 + 65, false)] {
         let waiters = Waiters::new(0);
         for token in 0..others {
@@ -202,7 +202,7 @@ fn a_place_that_others_overtook_is_counted() {
     }
 }
 
-/// A long walk counts the places given up for all its waiters at once.
+/// A long walk counts the gaps for all its waiters at once.
 #[test]
 fn a_gap_is_counted_for_each_waiter_behind_it() {
     let mut rng = Rng::with_seed(7);
@@ -236,7 +236,7 @@ fn a_word_is_of_the_ticket_that_it_was_taken_with() {
     );
 }
 
-/// Other threads may move both along between the loads of the front and of the tail.
+/// Between the loads of the front and of the tail, other threads may move both along.
 #[test]
 fn a_scan_from_an_old_front_visits_each_slot_once() {
     let table = Table::new(4);
@@ -310,7 +310,8 @@ mod waking {
             self.waiters.leave(Some(self.stands[number].0));
         }
 
-        /// Walks over those before `due` and as many behind. Returns whom it looked at.
+        /// Walks over the waiters before `due`, and over `most` behind. Returns the waiters looked
+        /// at.
         fn walk(&self, most: usize, due: u64, late: u64) -> Vec<u64> {
             let seen = RefCell::new(Vec::new());
             self.waiters.walk(most, |ahead, at, timer| {
@@ -383,7 +384,7 @@ mod waking {
         assert!(is_first(5), "those before it have been woken");
     }
 
-    /// Or a waiter behind it, which sets a better timer, would go first.
+    /// Otherwise a waiter behind it, which sets a better timer, would go first.
     #[test]
     fn a_waiter_in_time_is_woken_with_one_behind_it() {
         let line = Line::of(3);
