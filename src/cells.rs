@@ -1,9 +1,9 @@
-//! The small words: counts of events, and settings.
+//! The small words: counts of events, conditions, and droughts.
 
 use crate::seam::sync::{AtomicU64, AtomicU128, Ordering::Relaxed};
 use crate::seam::{Lazy, Padded};
 
-/// What is counted.
+/// A kind of counted event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Tally {
     Granted,
@@ -20,16 +20,16 @@ pub(crate) enum Tally {
     Credited,
 }
 
-/// What is so or not, and announced when that changes.
+/// A condition whose changes are announced.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Condition {
-    /// The quota refused last.
+    /// The quota refused the last retry.
     Exhausted,
-    /// The send rate limits.
+    /// The send rate limits requests.
     Limiting,
-    /// A send rate listens and has heard nothing.
+    /// A send rate obeys declared limits, but has received none.
     Unheard,
-    /// Background has waited.
+    /// A background request has waited.
     Classes,
 }
 
@@ -39,7 +39,7 @@ impl Condition {
     }
 }
 
-/// Counts that take no memory before the first event, and then lines that only events touch.
+/// Counts that take no memory before the first event. Later only events touch their cache lines.
 #[derive(Debug)]
 pub(crate) struct Counts(Lazy<Padded<Words>>);
 
@@ -49,9 +49,9 @@ struct Words {
     tallies: [AtomicU64; 12],
     /// A bit for each [`Condition`].
     states: AtomicU64,
-    /// From when refused sends are to be told again.
+    /// The time in nanoseconds from which a refused send is announced again.
     due: AtomicU64,
-    /// When a retry was last paid for.
+    /// The time in nanoseconds when a retry was last paid for.
     paid: AtomicU64,
 }
 
@@ -71,12 +71,12 @@ impl Counts {
         Self(Lazy::new(Words::new))
     }
 
-    /// Counts `event` once.
+    /// Counts `tally` once.
     pub(crate) fn one(&self, tally: Tally) {
         self.add(tally, 1);
     }
 
-    /// Counts `event` so many times. None touches nothing.
+    /// Adds `times` to `tally`. Zero touches nothing.
     pub(crate) fn add(&self, tally: Tally, times: u32) {
         if times == 0 {
             return;
@@ -87,7 +87,7 @@ impl Counts {
         }
     }
 
-    /// Returns how often `event` happened.
+    /// Returns how often `tally` was counted.
     pub(crate) fn get(&self, tally: Tally) -> u64 {
         let words = self.0.get();
         let count = words.and_then(|words| words.tallies.get(tally as usize));
@@ -95,27 +95,27 @@ impl Counts {
         count.map_or(0, |count| count.load(Relaxed))
     }
 
-    /// Returns `true` if nothing has been counted or noted, so that nothing has been written.
+    /// Returns `true` if nothing has been counted or noted.
     #[cfg(test)]
     pub(crate) fn is_untouched(&self) -> bool {
         self.0.get().is_none()
     }
 
-    /// Returns `true` if `state` was so when it was noted last.
+    /// Returns `true` if `state` held when it was noted last.
     pub(crate) fn is(&self, state: Condition) -> bool {
         // Relaxed: a hint; `note` decides.
         let states = self.0.get().map(|words| words.states.load(Relaxed));
         states.is_some_and(|states| states & state.bit() != 0)
     }
 
-    /// Notes whether `state` is so. Returns `true` if that is news: to one caller for each change.
+    /// Notes whether `state` holds. Returns `true` to one caller for each change.
     pub(crate) fn note(&self, state: Condition, so: bool) -> bool {
         if self.is(state) == so {
             return false;
         }
         let states = &self.0.get_or_make(Words::new).states;
-        // Relaxed: read-modify-writes of one word are totally ordered, so that of the threads that
-        // change a bit one way exactly one finds it as it was; nothing else goes with it. Models:
+        // Relaxed: read-modify-writes of one word are totally ordered, so exactly one of the
+        // threads that set a bit finds it unset. The bit publishes no other data. Models:
         // `counts::news_is_told_once`, `counts::of_two_states_neither_is_lost`.
         let before = if so {
             states.fetch_or(state.bit(), Relaxed)
@@ -135,7 +135,8 @@ impl Counts {
 
     /// Notes that a retry was paid for at `now`.
     pub(crate) fn paid(&self, now: u64) {
-        // Relaxed, here and below: the word is all there is. Of two at once either may stay.
+        // Relaxed, here and below: the word publishes no other data. Of two stores at once either
+        // may stay.
         self.0.get_or_make(Words::new).paid.store(now, Relaxed);
     }
 
@@ -156,7 +157,7 @@ pub(crate) const fn whole(low: u64, high: u64) -> u128 {
     (high as u128) << 64 | low as u128
 }
 
-/// How long nothing has been delivered although it was tried. Low bits first:
+/// How long requests have been tried and nothing delivered. Low bits first:
 ///
 /// | bits | field |
 /// |---|---|
@@ -172,27 +173,28 @@ pub(crate) const fn whole(low: u64, high: u64) -> u128 {
 #[derive(Debug)]
 pub(crate) struct Drought(AtomicU128);
 
-/// Since when it is dry, and when the last throttle came. The end of time counts as just before.
+/// Makes a word from the times of the first and of the last throttle. `u64::MAX` counts as a
+/// nanosecond earlier.
 const fn dry(since: u64, latest: u64) -> u128 {
     whole(since.saturating_add(1), latest)
 }
 
-/// Reads a word back: when the first throttle came, and the last one.
+/// Returns the times of the first and of the last throttle, or `None` for zero.
 fn read(word: u128) -> Option<(u64, u64)> {
     let (since, latest) = halves(word);
     Some((since.checked_sub(1)?, latest))
 }
 
-// Relaxed throughout: the word is all there is, and each change is a swap of it, so that a throttle
-// never goes on with a drought that a delivery has ended.
-// Model: `drought::a_delivery_ends_what_came_before_it`.
+// Relaxed throughout: the word publishes no other data. Each change swaps the whole word, so a
+// throttle never continues a drought that a delivery has ended. Model:
+// `drought::a_delivery_ends_what_came_before_it`.
 impl Drought {
     pub(crate) fn new() -> Self {
         Self(AtomicU128::new(0))
     }
 
-    /// Notes a throttle at `now`, and returns the nanoseconds since the first one. A silence of
-    /// more than `longest` begins anew: nothing was tried.
+    /// Notes a throttle at `now`, and returns the nanoseconds since the first throttle. After a
+    /// silence of more than `longest` the drought begins anew, since nothing was tried.
     pub(crate) fn throttled(&self, now: u64, longest: u64) -> u64 {
         loop {
             let seen = self.0.load(Relaxed);
@@ -204,12 +206,13 @@ impl Drought {
         }
     }
 
-    /// Notes a request that begins to wait at `now`: after a silence of more than `longest` it
-    /// begins anew.
+    /// Notes a request that begins to wait at `now`. After a silence of more than `longest` the
+    /// drought begins anew.
     pub(crate) fn resumed(&self, now: u64, longest: u64) {
         let seen = self.0.load(Relaxed);
         if read(seen).is_some_and(|(_, latest)| now.saturating_sub(latest) > longest) {
-            // Once: a loss means that a throttle has begun anew, or that a delivery has ended it.
+            // One try is enough. A failure means that a throttle has renewed the drought, or a
+            // delivery ended it.
             self.swap(seen, dry(now, now));
         }
     }
@@ -223,7 +226,7 @@ impl Drought {
         }
     }
 
-    /// Returns the nanoseconds from the first throttle to `now`, or `None` if there was none since
+    /// Returns the nanoseconds from the first throttle to `now`, or `None` without a throttle since
     /// the last delivery.
     pub(crate) fn length(&self, now: u64) -> Option<u64> {
         let (since, _) = read(self.0.load(Relaxed))?;

@@ -1,4 +1,4 @@
-//! Where the strategies get the time from: the only file that asks the system.
+//! The clocks of the strategies. Only this file asks the system for the time.
 
 use alloc::sync::Arc;
 use core::fmt;
@@ -8,7 +8,7 @@ use crate::Timestamp;
 
 /// A monotonic clock.
 ///
-/// A strategy takes it at construction, so that tests and simulations can move the time themselves.
+/// A strategy takes a clock at construction, so that tests and simulations can control the time.
 ///
 /// # Examples
 ///
@@ -31,9 +31,9 @@ use crate::Timestamp;
 /// # Ok::<(), paceline::config::SettingsError>(())
 /// ```
 pub trait Clock: fmt::Debug + Send + Sync {
-    /// Returns the time since the clock's origin. It never goes back, and never runs ahead: one
-    /// reading far in the future makes all others wait until then
-    /// ([`SendRate::reset`](crate::SendRate::reset) ends that).
+    /// Returns the time since the clock's origin. The time must never go back and never run ahead.
+    /// After one reading far in the future, all requests wait until then.
+    /// [`SendRate::reset`](crate::SendRate::reset) ends such a wait.
     fn now(&self) -> Timestamp;
 }
 
@@ -49,7 +49,7 @@ impl<C: Clock + ?Sized> Clock for Arc<C> {
     }
 }
 
-/// A clock that stands still: where a clock is asked for, a time will do.
+/// A clock that stands still, so that a time can be passed as a clock.
 impl Clock for Timestamp {
     fn now(&self) -> Timestamp {
         *self
@@ -58,11 +58,11 @@ impl Clock for Timestamp {
 
 /// The system's monotonic clock.
 ///
-/// All such clocks of a process share one origin, which is otherwise unspecified: their timestamps
-/// may be compared and used with one limiter. By default the clock is [`std::time::Instant`]. With
-/// the feature `quanta` it is the processor's time stamp counter where that can be trusted. The
-/// counter's scale is measured when the first clock of the process is made, for 200 ms at most.
-/// Only making a clock may wait for another thread that makes one.
+/// All such clocks of a process share one unspecified origin, so their timestamps may be compared
+/// and used with one limiter. By default the clock is [`std::time::Instant`]. With the feature
+/// `quanta` it is the processor's time stamp counter, if the counter can be trusted. The counter's
+/// scale is measured when the first clock of the process is made, for 200 ms at most. Making a
+/// clock may wait for another thread that makes a clock. Reading never waits.
 ///
 /// # Examples
 ///
@@ -94,7 +94,7 @@ impl Clock for MonotonicClock {
     }
 }
 
-/// The time that it shows.
+/// Shows the clock's time.
 impl fmt::Debug for MonotonicClock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = self.now().saturating_since(Timestamp::ZERO);
@@ -104,12 +104,13 @@ impl fmt::Debug for MonotonicClock {
 
 /// The clock of tokio's runtime, which tests can pause and move.
 ///
-/// Made in a test with `start_paused`, it shows tokio's time: timers then fire when the strategy
-/// expects them, and each run of a test is the same to the nanosecond. tokio's timers round up to
-/// milliseconds. Without a paused runtime it is the system's monotonic clock.
+/// In a test with `start_paused` the clock shows tokio's paused time. Timers then fire when the
+/// strategy expects them, and each run of a test is the same to the nanosecond. tokio's timers
+/// round up to milliseconds. In other runtimes the clock is the system's monotonic clock.
 ///
-/// Its origin is when it was made, in the runtime whose time it is to show. Clones share the
-/// origin. Timestamps of two such clocks that were made apart must not meet in one limiter.
+/// Create the clock in the runtime whose time it shows. Its origin is the time of its creation, and
+/// clones share the origin. Timestamps of two clocks that were created apart must not meet in one
+/// limiter.
 ///
 /// # Examples
 ///
@@ -149,7 +150,7 @@ impl Clock for TokioClock {
     }
 }
 
-/// The time that it shows.
+/// Shows the clock's time.
 #[cfg(feature = "tokio")]
 impl fmt::Debug for TokioClock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -159,14 +160,14 @@ impl fmt::Debug for TokioClock {
     }
 }
 
-/// Returns the clock of strategies that have none: the system's.
+/// Returns the default clock of strategies, the system's.
 pub(crate) fn system() -> &'static MonotonicClock {
     static CLOCK: LazyLock<MonotonicClock> = LazyLock::new(MonotonicClock::new);
     &CLOCK
 }
 
-/// Returns the time since 1970-01-01 00:00 UTC by the system's clock, for headers with dates: zero
-/// before that. It may go back.
+/// Returns the time since 1970-01-01 00:00 UTC by the system's clock, for headers with dates.
+/// Before 1970 it is zero. It may go back.
 #[cfg(feature = "http")]
 pub(crate) fn wall_time() -> core::time::Duration {
     std::time::UNIX_EPOCH.elapsed().unwrap_or_default()
@@ -181,19 +182,19 @@ use by_instant::Source;
 mod by_counter {
     use std::sync::OnceLock;
 
-    /// Asking the processor what its counter is worth takes tens of microseconds where there is a
-    /// hypervisor, so it is asked once. Touched when a clock is made, never when it is read.
+    /// The counter and its scale, made once, since asking the processor for the scale takes tens of
+    /// microseconds under a hypervisor. Reading a clock does not touch this cell.
     static SOURCE: OnceLock<Source> = OnceLock::new();
 
-    /// The bits of `scale` below those of a whole nanosecond for 2⁴⁴ ticks.
+    /// The shift from nanoseconds in 2⁴⁴ ticks to nanoseconds in 2⁶⁴ ticks.
     const FRACTION: u32 = 20;
 
     /// The processor's counter, with its zero as the origin.
     #[derive(Clone)]
     pub(super) struct Source {
         clock: quanta::Clock,
-        /// Nanoseconds in 2⁶⁴ ticks, to a multiple of 2²⁰; 0 where a tick is a nanosecond or more,
-        /// or there is no counter.
+        /// Nanoseconds in 2⁶⁴ ticks, to a multiple of 2²⁰. Zero if a tick is a nanosecond or more,
+        /// or if there is no counter.
         scale: u64,
     }
 
@@ -210,9 +211,9 @@ mod by_counter {
         }
 
         pub(super) fn nanos(&self) -> u64 {
-            // From the counter's zero rather than from an instant: no shared state to set up, and
-            // every clock of the process has the same origin. One product of a count
-            // that never goes back never goes back.
+            // Time counts from the counter's zero and not from an instant. So no shared state is
+            // set up, and all clocks of the process have one origin. The counter never goes back,
+            // and neither does its product.
             let raw = self.clock.raw();
             if self.scale == 0 {
                 return self.clock.delta_as_nanos(0, raw);
@@ -226,7 +227,7 @@ mod by_counter {
         (u128::from(raw).wrapping_mul(u128::from(scale)) >> 64) as u64
     }
 
-    /// Returns the nanoseconds in 2⁶⁴ ticks by those in 2⁴⁴ of them, or 0 if that does not fit.
+    /// Returns the nanoseconds in 2⁶⁴ ticks from the nanoseconds in 2⁴⁴ ticks, or 0 on overflow.
     const fn scale(nanos: u64) -> u64 {
         if nanos >> (64 - FRACTION) == 0 {
             nanos << FRACTION
@@ -271,8 +272,7 @@ mod by_counter {
 mod by_instant {
     use std::{sync::OnceLock, time::Instant};
 
-    /// The origin of every clock of the process. Touched when a clock is made, never when it is
-    /// read.
+    /// The origin of every clock of the process. Reading a clock does not touch this cell.
     static ORIGIN: OnceLock<Instant> = OnceLock::new();
 
     #[derive(Clone)]

@@ -9,10 +9,10 @@ use core::time::Duration;
 
 /// A header that tells the service which attempt of a request it gets.
 ///
-/// Services and proxies count retries by it. Nothing sends one unless it is asked to: the adapters
-/// for HTTP have `tell_attempts`. A loop inside of an
-/// [outer attempt](crate::operation::OuterAttempt) tells the number of that one, or nothing if the
-/// number is not known.
+/// Services and proxies use the header to count retries. By default no such header is sent; the
+/// adapters for HTTP have `tell_attempts`. A loop inside of an [outer
+/// attempt](crate::operation::OuterAttempt) sends the number of the outer attempt, or nothing if
+/// that number is not known.
 ///
 /// # Examples
 ///
@@ -41,10 +41,10 @@ pub enum AttemptHeader {
 /// Reads the value of the header `Age`: how long ago the response was made or checked by its
 /// origin.
 ///
-/// More than zero means that the response comes from a cache, so that its `Date` says nothing of
-/// the time now, and counts in it are out of date. A value that is not seconds in digits is as good
-/// as none; of a list the first member counts; seconds beyond `u64::MAX` count as that many (RFC
-/// 9111, sections 1.2.2 and 5.1).
+/// An age above zero means that the response comes from a cache. Then its `Date` is not the time
+/// now, and its counts are out of date. A value that is not digits gives `None`. Of a list the
+/// first member counts. Seconds beyond `u64::MAX` count as `u64::MAX` (RFC 9111, sections 1.2.2 and
+/// 5.1).
 ///
 /// # Examples
 ///
@@ -66,7 +66,7 @@ pub(crate) fn is_digits(value: &[u8]) -> bool {
     !value.is_empty() && value.iter().all(u8::is_ascii_digit)
 }
 
-/// Returns the number that `digits` make, if it fits.
+/// Returns the number that `digits` spell, if it fits a `u64`.
 pub(crate) fn number(digits: &[u8]) -> Option<u64> {
     digits.iter().try_fold(0_u64, |number, digit| {
         let digit = digit.wrapping_sub(b'0');
@@ -74,9 +74,9 @@ pub(crate) fn number(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// Returns the time that is written as a decimal number of units of so many nanoseconds: digits,
-/// and a point with more of them or without. Rounded up to a nanosecond; `None` if it is not that,
-/// or more than a `u64` of nanoseconds.
+/// Reads a decimal number of units, with or without a fraction. `unit` is the nanoseconds of a
+/// unit. The result is rounded up to a nanosecond. It is `None` for other text, and beyond
+/// `u64::MAX` nanoseconds.
 pub(crate) fn decimal(value: &[u8], unit: u64) -> Option<Duration> {
     let value = value.trim_ascii();
     let point = value.iter().position(|byte| *byte == b'.');

@@ -1,4 +1,4 @@
-//! What models look at that the public types make no room for: only under `--cfg loom`.
+//! Types for models only, under `--cfg loom`. They show parts that the public types hide.
 
 use crate::cells::{self, Condition, Counts};
 use crate::usage;
@@ -8,12 +8,12 @@ mod stand;
 use stand::stand_ins;
 
 stand_ins! {
-    /// What is so or not.
+    /// Whether conditions hold.
     News(Counts) {
         let new() = Counts::new();
     }
 
-    /// Who uses a thing that is dropped when it is unused.
+    /// The users of a thing that is dropped when it is unused.
     Usage(usage::Usage) {
         let entered() = usage::Usage::entered();
         place() -> bool;
@@ -44,19 +44,19 @@ stand_ins! {
 }
 
 impl News {
-    /// Notes whether it is so. Returns `true` if that is news.
+    /// Notes whether a condition holds. Returns `true` for a change.
     #[must_use]
     pub fn note(&self, so: bool) -> bool {
         self.0.note(Condition::Limiting, so)
     }
 
-    /// As [`note`](Self::note), of another state.
+    /// Does the same as [`note`](Self::note) for another condition.
     #[must_use]
     pub fn note_other(&self, so: bool) -> bool {
         self.0.note(Condition::Exhausted, so)
     }
 
-    /// Returns `true` if it is due at `now`, and lets it be due again after `span`.
+    /// Returns `true` if an event is due at `now`. The next event is due after `span`.
     #[must_use]
     pub fn is_due(&self, now: u64, span: u64) -> bool {
         self.0.is_due(now, span)
@@ -64,9 +64,9 @@ impl News {
 }
 
 impl Places {
-    /// Takes a place for the thing with `number`, unless it has one or there is none, as a store
-    /// does. `is_placed` says whether it is noted that the thing has its place, and `place`
-    /// notes it of any thing.
+    /// Takes a place for the thing with `number`, as a store does. Returns `false` if no place is
+    /// free. `is_placed` says whether the thing's place is noted, and `place` notes the place of
+    /// any thing.
     pub fn place(&self, number: u64, is_placed: impl Fn() -> bool, place: impl Fn(u64)) -> bool {
         loop {
             let seen = self.0.taken();
@@ -89,7 +89,7 @@ impl Places {
         self.0.give_back();
     }
 
-    /// Returns the places taken, those given back, the calls refused, and the places there are.
+    /// Returns the numbers of places taken, places given back, calls refused, and all places.
     #[must_use]
     pub fn counts(&self) -> [u64; 4] {
         let places = &self.0;

@@ -1,4 +1,4 @@
-//! Where the jitter comes from.
+//! The source of the jitter.
 
 use core::fmt;
 
@@ -6,8 +6,8 @@ use crate::seam::Sequence;
 
 /// A source of random numbers.
 ///
-/// A strategy takes it at construction and asks for one number for each backoff that it computes,
-/// so a recorded or seeded source replays every delay.
+/// A strategy takes a source at construction, and asks it for one number for each backoff. So a
+/// recorded or seeded source replays every delay.
 pub trait Random: fmt::Debug + Send + Sync {
     /// Returns a number uniform over all of `u64`.
     fn next_u64(&self) -> u64;
@@ -28,8 +28,8 @@ impl Random for ThreadRandom {
 
 /// A generator that gives the same numbers for the same seed.
 ///
-/// Numbers are handed out in the order in which threads ask, without a lock: the whole state is a
-/// counter.
+/// Threads get the numbers in the order in which they ask. The whole state is a counter, without a
+/// lock.
 ///
 /// # Examples
 ///
@@ -67,8 +67,8 @@ impl fmt::Debug for SeededRandom {
 
 impl Random for SeededRandom {
     fn next_u64(&self) -> u64 {
-        // Spreads the counter over the word (2⁶⁴ divided by the golden ratio) before wyrand mixes
-        // it: neighbouring seeds of wyrand are not far enough apart.
+        // Neighbouring seeds of wyrand are not far enough apart. This factor (2⁶⁴ divided by the
+        // golden ratio) spreads the counter over the word before wyrand mixes it.
         const STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
         let nth = self.drawn.next().wrapping_mul(STRIDE);
         fastrand::Rng::with_seed(self.seed.wrapping_add(nth)).u64(..)

@@ -1,4 +1,4 @@
-//! Who uses a scope, and how many places a bounded store of them has.
+//! The users of a scope, and the places of a bounded store of scopes.
 
 use crate::cells::{halves, whole};
 use crate::seam::sync::{
@@ -8,9 +8,9 @@ use crate::seam::sync::{
 
 /// A count of users that decides, in one word, whether a thing is used again or retired for good.
 ///
-/// Bits 0 to 60 count the users. Bit 61 is set once, when the thing has its place in the store. Bit
-/// 62 is set by every user that enters, and cleared by every look: with it a look notices a user
-/// that has come and gone. Bit 63 is set once, when the thing is retired; then the count means
+/// Bits 0 to 60 count the users. Bit 61 is set once, when the thing has its place in the store.
+/// Every user that enters sets bit 62, and every look clears it. So a look notices a user that has
+/// come and gone. Bit 63 is set once, when the thing is retired. From then on the count means
 /// nothing.
 ///
 /// | state | users | bit 61 | bit 62 | bit 63 |
@@ -43,7 +43,7 @@ const PLACED: u64 = 1 << 61;
 const USERS: u64 = PLACED.wrapping_sub(1);
 
 impl Usage {
-    /// Creates the usage of a thing that has no place yet, and one user, who made it.
+    /// Creates the usage of a thing that has no place yet, and one user, its maker.
     #[must_use]
     pub(crate) fn entered() -> Self {
         Self(AtomicU64::new(1))
@@ -53,13 +53,12 @@ impl Usage {
     #[must_use]
     pub(crate) fn enter(&self) -> bool {
         // Relaxed, here and below: read-modify-writes of one word are totally ordered at any
-        // ordering. If this comes before a retirement, the retirement fails; if it comes after, it
-        // finds the thing retired. The thing itself was published by the map.
-        // Models: `usage::what_is_used_is_never_retired`,
-        // `usage::a_user_in_between_is_noticed`.
+        // ordering. If this call comes before a retirement, the retirement fails. If it comes
+        // after, it finds the thing retired. The map published the thing itself. Models:
+        // `usage::what_is_used_is_never_retired`, `usage::a_user_in_between_is_noticed`.
         let before = self.0.fetch_add(1, Relaxed);
         if before & TOUCHED == 0 {
-            // No look clears it before this user leaves.
+            // No look clears the bit before this user leaves.
             self.0.fetch_or(TOUCHED, Relaxed);
         }
         before & RETIRED == 0
@@ -67,11 +66,11 @@ impl Usage {
 
     /// Notes that the thing has its place, and returns true to the first caller.
     pub(crate) fn place(&self) -> bool {
-        // Relaxed: ordered by the word of the places, see `Occupancy::take`.
+        // Relaxed: the word of the places orders this call, see `Occupancy::take`.
         self.0.fetch_or(PLACED, Relaxed) & PLACED == 0
     }
 
-    /// Returns `true` if it is noted that the thing has its place.
+    /// Returns `true` if the thing's place is noted.
     #[must_use]
     pub(crate) fn is_placed(&self) -> bool {
         // Relaxed: as above.
@@ -80,16 +79,16 @@ impl Usage {
 
     /// Ends a use.
     pub(crate) fn leave(&self) {
-        // Release, with the acquire of `look`. If the look comes first, it finds a user, and
-        // retires nothing; if this comes first, the retiring thread sees what the user did.
+        // Release pairs with the acquire of `look`. If the look comes first, it finds a user, and
+        // nothing is retired. If this call comes first, the retiring thread sees the user's writes.
         // Model: `usage::what_a_user_did_is_seen_before_it_is_retired`.
         self.0.fetch_sub(1, Release);
     }
 
-    /// Ends a use of a thing that got no place, and retires it if that was the last use. Returns
-    /// whether it did.
+    /// Ends a use of a thing that got no place. The last use retires the thing, and then returns
+    /// `true`.
     ///
-    /// If the thing has its place by now, this only ends the use.
+    /// If the thing has its place by now, this call only ends the use.
     #[must_use]
     pub(crate) fn leave_unplaced(&self) -> bool {
         let mut seen = self.0.load(Relaxed);
@@ -109,15 +108,16 @@ impl Usage {
         }
     }
 
-    /// Looks whether the thing is unused: `None` if it is in use, retired or without a place, else
-    /// whether it was used since the last look.
+    /// Returns `None` if the thing is in use, retired or without a place. Otherwise returns whether
+    /// it was used since the last look.
     ///
-    /// From then on the thing's state can be read, and [`retire`](Self::retire) fails if it may
-    /// have changed.
+    /// If it is unused, its state can be read from then on. [`retire`](Self::retire) fails if that
+    /// state may have changed.
     #[must_use]
     pub(crate) fn look(&self) -> Option<bool> {
-        // Acquire: see `leave`; in both places, as a user may have come and gone between them.
-        // Models: those of `leave` and `enter`, and `usage::what_its_maker_did_is_seen_too`.
+        // Acquire: see `leave`. The load and the swap acquire, since a user may have come and gone
+        // between them. Models: those of `leave` and `enter`, and
+        // `usage::what_its_maker_did_is_seen_too`.
         let seen = self.0.load(Acquire);
         if seen & !TOUCHED != PLACED {
             return None;
@@ -135,17 +135,17 @@ impl Usage {
     /// Retires the thing for good, or returns false if a user has entered since the look.
     #[must_use]
     pub(crate) fn retire(&self) -> bool {
-        // Relaxed: what there is to see was seen by `look`.
+        // Relaxed: `look` has seen the users' writes.
         self.0
             .compare_exchange(PLACED, PLACED | RETIRED, Relaxed, Relaxed)
             .is_ok()
     }
 
-    /// Retires the thing whatever has been done to it, unless it is in use, retired or without a
-    /// place. Any thread may, at any time.
+    /// Retires the thing without a look, unless it is in use, retired or without a place. Any
+    /// thread may call this at any time.
     #[must_use]
     pub(crate) fn retire_unlooked(&self) -> bool {
-        // Relaxed: nothing that was done to it is asked for. Model: `usage::it_is_retired_once`.
+        // Relaxed: the caller does not read the thing's state. Model: `usage::it_is_retired_once`.
         let seen = self.0.load(Relaxed);
         seen & !TOUCHED == PLACED
             && self
@@ -154,14 +154,14 @@ impl Usage {
                 .is_ok()
     }
 
-    /// Returns `true` if it has been retired. That never ends.
+    /// Returns `true` if the thing has been retired, which never ends.
     #[must_use]
     pub(crate) fn is_retired(&self) -> bool {
         // Relaxed: the bit is all there is to know.
         self.0.load(Relaxed) & RETIRED != 0
     }
 
-    /// Returns `true` if it is in use at the moment.
+    /// Returns `true` if the thing is in use at the moment.
     #[must_use]
     pub(crate) fn is_used(&self) -> bool {
         let seen = self.0.load(Relaxed);
@@ -169,12 +169,12 @@ impl Usage {
     }
 }
 
-/// The places of a bounded store, and counts of what happened for want of one.
+/// The places of a bounded store, and counts of evictions and refusals.
 ///
-/// One word holds how many places are taken, and which thing took the last one. A thing takes its
-/// place by one swap that counts it and names it, so that any thread can finish what the one that
-/// stops after it has left: note at the thing that it has its place, before another name takes the
-/// own place. No thing takes two places, whichever threads take one for it.
+/// One word holds how many places are taken, and which thing took the last place. A thing takes its
+/// place by one swap, which counts the thing and names it. If a thread stops after the swap, any
+/// other thread can note at the thing that it has its place. This happens before another name
+/// replaces the thing's. No thing takes two places, however many threads take a place for it.
 #[derive(Debug)]
 pub(crate) struct Occupancy {
     taken: AtomicU128,
@@ -183,7 +183,7 @@ pub(crate) struct Occupancy {
     refused: AtomicU64,
 }
 
-/// The places taken, and which thing took the last one. Low bits first:
+/// The places taken, and which thing took the last place. Low bits first:
 ///
 /// | bits | field |
 /// |---|---|
@@ -219,9 +219,9 @@ impl Occupancy {
 
     /// Returns the places taken.
     pub(crate) fn taken(&self) -> Taken {
-        // Acquire, with the release of `take`. If the load comes first, a swap by it fails; if the
-        // take comes first, what is noted at all things named before the last one is seen.
-        // Model: `occupancy::a_thing_takes_one_place`.
+        // Acquire pairs with the release of `take`. If the load comes first, a swap that expects
+        // the loaded word fails. If the take comes first, the notes at all things named before the
+        // last are seen. Model: `occupancy::a_thing_takes_one_place`.
         Taken(self.taken.load(Acquire))
     }
 
@@ -233,12 +233,12 @@ impl Occupancy {
     /// Takes a place for the thing with `number`, or returns false if `seen` is out of date or
     /// full.
     ///
-    /// Numbers are given out once. After `seen` was loaded, and before this call, the caller has to
-    /// see that the thing has no place, and that the place of the last one is noted.
+    /// Each number is given out once. Between the load of `seen` and this call, the caller checks
+    /// that the thing has no place, and notes the place of the last thing.
     pub(crate) fn take(&self, seen: Taken, number: u64) -> bool {
         let next = Taken::new(seen.count().saturating_add(1), number);
-        // Release: see `taken`. A word never comes back: a name comes once, and the count falls
-        // until the next one. Models: `occupancy::a_thing_takes_one_place`,
+        // Release: see `taken`. A word never comes back, since a name comes once, and the count
+        // only falls until the next name. Models: `occupancy::a_thing_takes_one_place`,
         // `occupancy::two_things_never_share_a_place`.
         !self.is_full(seen)
             && self
@@ -249,8 +249,8 @@ impl Occupancy {
 
     /// Gives a place back.
     pub(crate) fn give_back(&self) {
-        // Relaxed: it notes nothing, and a swap in between takes nothing from the release of
-        // `take`. Model: `occupancy::no_place_is_lost`.
+        // Relaxed: this call notes nothing, and its swap continues the release sequence of `take`.
+        // Model: `occupancy::no_place_is_lost`.
         let mut seen = Taken(self.taken.load(Relaxed));
         loop {
             let next = Taken::new(seen.count().saturating_sub(1), seen.last());
@@ -266,7 +266,7 @@ impl Occupancy {
 
     /// Counts a thing that was dropped.
     pub(crate) fn note_eviction(&self) {
-        // Relaxed, here and below: counts that are shown.
+        // Relaxed, here and below: the counts are only shown.
         self.evicted.fetch_add(1, Relaxed);
     }
 

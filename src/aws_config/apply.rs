@@ -8,8 +8,8 @@ use crate::{Adaptive, ControlLaw, Legacy, RetryStrategy, Standard, config::Strat
 impl RetryConfig {
     /// Builds a strategy of the chosen mode, or else [`Standard`].
     ///
-    /// It keeps its own quota, and in adaptive mode its own send rate: build one for each resource
-    /// that is throttled on its own, and share it.
+    /// The strategy has its own quota, and in adaptive mode its own send rate. Build one strategy
+    /// for each resource that is throttled separately, and share it.
     #[must_use]
     pub fn build_strategy(&self) -> Arc<dyn RetryStrategy> {
         match self.mode().unwrap_or_default() {
@@ -32,9 +32,10 @@ impl RetryConfig {
 }
 
 impl<M> StrategyBuilder<M> {
-    /// Takes over the settings of `config` that were not and will not be made on the builder.
+    /// Takes over the settings of `config`, except settings that the builder makes, before or
+    /// after.
     ///
-    /// The mode is not among them: it is the builder's.
+    /// The builder's mode stays.
     pub fn config(mut self, config: &RetryConfig) -> Self {
         if let Some(generation) = config.generation() {
             self = self.generation_unless_set(generation);

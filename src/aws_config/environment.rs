@@ -2,7 +2,7 @@
 
 use std::{env, ffi::OsString, fs, io, path::Path};
 
-/// Where settings are looked for: the process's environment, or another for a test.
+/// The source of settings: the process's environment, or another in a test.
 ///
 /// # Examples
 ///
@@ -34,12 +34,12 @@ pub trait Environment {
     ///
     /// # Errors
     ///
-    /// Returns why it could not be read.
+    /// Returns the error if the file cannot be read.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 
     /// Returns `true` if home folders are found and paths are joined as on Windows.
     ///
-    /// By default as on the target.
+    /// By default the target decides.
     fn is_windows(&self) -> bool {
         cfg!(windows)
     }

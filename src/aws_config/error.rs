@@ -11,7 +11,7 @@ use super::profile_error::ProfileFileError;
 pub enum SettingOrigin {
     /// In an environment variable.
     Variable(&'static str),
-    /// In the field of a text that was deserialized.
+    /// In the field of a deserialized text.
     Field(&'static str),
     /// In a profile file.
     Profile {
@@ -35,7 +35,7 @@ impl fmt::Display for SettingOrigin {
     }
 }
 
-/// Why settings could not be read, and where: in one line.
+/// Why settings could not be read, and where. The message is one line.
 #[derive(Debug)]
 pub struct ConfigError(ConfigFault);
 
@@ -69,11 +69,12 @@ impl From<ConfigFault> for ConfigError {
 pub enum ConfigFault {
     /// A setting has a value that it cannot have.
     Setting {
-        /// Where it was found.
+        /// Where the setting was found.
         origin: SettingOrigin,
-        /// Its text. Of a continued value the first line only: the rest may be another's secret.
+        /// The setting's text. Of a continued value only the first line, since the rest may be a
+        /// secret.
         value: String,
-        /// What is wrong with it.
+        /// What is wrong with the text.
         fault: SettingFault,
     },
     /// A profile file has an invalid line.
@@ -82,7 +83,7 @@ pub enum ConfigFault {
     Unreadable {
         /// The file.
         file: PathBuf,
-        /// Why not.
+        /// Why the file could not be read.
         error: io::Error,
     },
     /// A file is not in UTF-8.
@@ -92,7 +93,7 @@ pub enum ConfigFault {
     },
     /// A profile that the program or `AWS_PROFILE` named is in neither file.
     NoProfile {
-        /// Its name.
+        /// The profile's name.
         profile: String,
     },
 }
@@ -117,17 +118,17 @@ impl fmt::Display for ConfigFault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SettingFault {
-    /// It names no mode.
+    /// The text names no mode.
     UnknownMode,
-    /// It is no number in plain digits.
+    /// The text is no number in plain digits.
     NotANumber,
-    /// It is 0, and the first send counts.
+    /// The number is 0, but it counts the first send.
     Zero,
-    /// It is more than `u32::MAX`.
+    /// The number is more than `u32::MAX`.
     TooLarge,
-    /// It is neither `true` nor `false`.
+    /// The text is neither `true` nor `false`.
     NotABoolean,
-    /// An indented line after it is part of it, as profile files have it.
+    /// An indented line continues the value.
     Continued,
 }
 

@@ -1,4 +1,4 @@
-//! Finding the settings: explicit before environment before profile, each on its own.
+//! Finding the settings: explicit settings come first, then the environment, then the profile.
 
 use core::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::config::RetryGeneration;
 
-/// The retry settings that a program or its surroundings chose; the rest is left to defaults.
+/// The retry settings that a program or its environment chose. Other settings keep their defaults.
 ///
 /// # Examples
 ///
@@ -38,7 +38,7 @@ impl RetryConfig {
     ///
     /// # Errors
     ///
-    /// As [`RetryConfigLoader::load`].
+    /// The errors of [`RetryConfigLoader::load`].
     pub fn from_env() -> Result<Self, ConfigError> {
         Self::loader().load()
     }
@@ -46,12 +46,12 @@ impl RetryConfig {
     /// Looks the settings up in the environment of the process, and in the profile `name` of its
     /// files.
     ///
-    /// The profile replaces the one that `AWS_PROFILE` names. Variables still come before it:
-    /// `AWS_RETRY_MODE` and `AWS_MAX_ATTEMPTS` count, whatever the profile says.
+    /// The profile replaces the one that `AWS_PROFILE` names. The variables `AWS_RETRY_MODE` and
+    /// `AWS_MAX_ATTEMPTS` still come before the profile.
     ///
     /// # Errors
     ///
-    /// As [`RetryConfigLoader::load`]; an error if neither file has it and a
+    /// The errors of [`RetryConfigLoader::load`]. A profile in neither file is an error if a
     /// setting is looked for there.
     ///
     /// # Examples
@@ -101,13 +101,13 @@ impl RetryConfig {
 /// | config file | [`config_file`](Self::config_file) | `AWS_CONFIG_FILE` | `~/.aws/config` |
 /// | credentials file | [`credentials_file`](Self::credentials_file) | `AWS_SHARED_CREDENTIALS_FILE` | `~/.aws/credentials` |
 ///
-/// Each is looked up on its own, and no further than it is found: what is wrong beyond is not
-/// noticed, and the files are not read if nothing is left to find. A key that both files have
-/// counts as in the credentials file. Profiles do not inherit from `default`.
+/// Each setting is looked up from left to right until it is found. A wrong value further right is
+/// not noticed, and the files are not read if nothing is left to find. If both files have a key,
+/// the credentials file counts. Profiles do not inherit from `default`.
 ///
-/// A mode is `standard`, `adaptive` or `legacy`, in any case; the most sends are a number from 1 to
-/// `u32::MAX` in digits, and a `+` before them is allowed. Whitespace around either is not part of
-/// it. The SDKs split on several of these; what is done here:
+/// A mode is `standard`, `adaptive` or `legacy`, in any case. The most sends are a number from 1 to
+/// `u32::MAX` in digits, with or without a `+`. Whitespace around both is ignored. The SDKs differ
+/// on several of these rules:
 ///
 /// | | here | as |
 /// |---|---|---|
@@ -126,8 +126,9 @@ impl RetryConfig {
 /// | any other file that cannot be read | empty | smithy-rs |
 /// | a file that is not in UTF-8 | an error | empty in smithy-rs, which can log it |
 ///
-/// The home folder is `HOME`, and on Windows else `USERPROFILE` or else `HOMEDRIVE` and `HOMEPATH`.
-/// It replaces a leading `~/` of a file that a variable names; without one that file is not there.
+/// The home folder is `HOME`. On Windows `USERPROFILE` comes next, and then `HOMEDRIVE` with
+/// `HOMEPATH`. The home folder replaces a leading `~/` of a file that a variable names. Without a
+/// home folder that file is missing.
 ///
 /// Source: "Retry behavior", "Shared config and credentials files" and "Location of the shared
 /// files" in the AWS SDKs and Tools Reference Guide.
@@ -155,7 +156,7 @@ pub struct RetryConfigLoader {
 }
 
 impl RetryConfigLoader {
-    /// Sets the mode, wherever else one is set.
+    /// Sets the mode, whatever is set elsewhere.
     pub fn mode(mut self, mode: RetryMode) -> Self {
         self.explicit.mode = Some(mode);
         self
@@ -195,9 +196,9 @@ impl RetryConfigLoader {
     ///
     /// # Errors
     ///
-    /// Returns [`ConfigError`] if what is found is invalid, or what the program named is not there,
-    /// or the profile that `AWS_PROFILE` names is not. An invalid variable is an error whatever
-    /// the profile says.
+    /// Returns [`ConfigError`] if a setting is invalid, if a file or profile that the program names
+    /// is missing, or if the profile of `AWS_PROFILE` is missing. An invalid variable is an error
+    /// whatever the profile says.
     pub fn load(&self) -> Result<RetryConfig, ConfigError> {
         self.load_from(&ProcessEnvironment)
     }
@@ -206,7 +207,7 @@ impl RetryConfigLoader {
     ///
     /// # Errors
     ///
-    /// As [`load`](Self::load).
+    /// The errors of [`load`](Self::load).
     #[doc(hidden)]
     pub fn load_from(&self, environment: &impl Environment) -> Result<RetryConfig, ConfigError> {
         self.look_up(environment)
@@ -231,7 +232,7 @@ impl RetryConfigLoader {
     }
 }
 
-/// Looks for a setting that is not known yet.
+/// Looks for a setting unless it is known.
 fn fill<T>(
     setting: &mut Option<T>,
     find: impl FnOnce() -> Result<Option<T>, ConfigError>,
@@ -262,7 +263,7 @@ fn from_variable<T>(
     })
 }
 
-/// One profile, and the files it may be in, the one that counts more first.
+/// One profile, and the files that may contain it. The first file has precedence.
 struct Profile {
     name: String,
     files: Vec<ProfileFile>,
@@ -318,7 +319,7 @@ impl Profile {
     }
 }
 
-/// Reads a file: the one that the program names, or else the one that the environment has.
+/// Reads the file that the program names, or else the file of the environment.
 fn open_file(
     environment: &dyn Environment,
     kind: ProfileFileKind,

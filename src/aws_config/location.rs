@@ -13,8 +13,8 @@ pub(super) fn variable(environment: &dyn Environment, name: &str) -> Option<OsSt
     value.filter(|value| !value.is_empty())
 }
 
-/// Returns where a file is that the program did not name, unless that takes a home folder and there
-/// is none.
+/// Returns the path of a file that the program did not name, or `None` if the path needs a missing
+/// home folder.
 pub(super) fn file(environment: &dyn Environment, kind: ProfileFileKind) -> Option<PathBuf> {
     let (name, default) = match kind {
         ProfileFileKind::Config => ("AWS_CONFIG_FILE", "~/.aws/config"),
@@ -46,7 +46,7 @@ fn expand(environment: &dyn Environment, rest: &Path) -> Option<PathBuf> {
     Some(path.into())
 }
 
-/// Returns the home folder: `HOME` everywhere, then what Windows has instead.
+/// Returns the home folder: `HOME`, or else the variables of Windows.
 fn home(environment: &dyn Environment) -> Option<OsString> {
     let home = variable(environment, "HOME");
     if home.is_some() || !environment.is_windows() {

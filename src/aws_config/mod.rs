@@ -16,7 +16,7 @@ pub use error::ConfigError;
 pub use loader::{RetryConfig, RetryConfigLoader};
 pub use setting::RetryMode;
 
-// Not public API: what tests put in place of the process, and look at.
+// Not public API: tests use these to replace the process's environment.
 #[doc(hidden)]
 pub use self::{
     environment::Environment,

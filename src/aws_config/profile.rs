@@ -1,4 +1,4 @@
-//! Profile files: which sections are profiles, and how those of one name are merged.
+//! Profile files: which sections are profiles, and how profiles of one name are merged.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use super::{
 const DEFAULT: &str = "default";
 const PREFIX: &str = "profile";
 
-/// Which of the two files a text is. They name profiles differently.
+/// The kind of a profile file. The two kinds name profiles differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProfileFileKind {
@@ -24,21 +24,21 @@ pub enum ProfileFileKind {
 ///
 /// - A name of a config file is one word, or anything in single or double quotes, as AWS's command
 ///   line writes it. A credentials file has names without quotes, spaces included.
-/// - Keys are of `A-Z a-z 0-9 _ - / . % @ : +`; others are not loaded.
+/// - Keys consist of `A-Z a-z 0-9 _ - / . % @ : +`; other keys are not loaded.
 /// - Sections of other kinds, such as `[sso-session NAME]`, are not loaded. Their lines have to be
 ///   well formed all the same.
-/// - Sections of one name are one profile. The last value of a key counts, in whatever case it is
-///   written. `[profile default]` anywhere takes the place of every `[default]`.
+/// - Sections of one name are one profile. The last value of a key counts, in any case. If there is
+///   a `[profile default]`, every `[default]` is ignored.
 /// - `#` and `;` begin a comment: at the start of a line, after whitespace behind a property,
 ///   anywhere behind a section's name.
-/// - An indented line continues the value above it, comments included, so an indented setting is
-///   none. Below an empty value it has to be a property itself.
+/// - An indented line continues the value above it, comments included, so an indented setting has
+///   no effect. Below an empty value the line must be a property.
 ///
 /// Sources: "Shared config and credentials files" in the AWS SDKs and Tools Reference Guide; the
-/// test data `profile-parser-tests.json` in smithy-rs; for names botocore (`configloader.py`),
-/// which finds those with spaces and other characters, and smithy-rs does not. Unlike in smithy-rs,
-/// a nameless section of a credentials file is ignored, and only space and tab are whitespace
-/// before a comment.
+/// test data `profile-parser-tests.json` in smithy-rs; for names, botocore (`configloader.py`).
+/// Names with spaces and other characters are found in botocore, but not in smithy-rs. Unlike in
+/// smithy-rs, a nameless section of a credentials file is ignored, and only space and tab are
+/// whitespace before a comment.
 ///
 /// # Examples
 ///
@@ -61,7 +61,7 @@ pub struct ProfileFile {
     profiles: Profiles,
 }
 
-/// Sorted by name, without a name twice: there are few, and a tree takes long to compile.
+/// Sorted by name, each name once. There are few names, and a tree would take long to compile.
 type Sorted<T> = Vec<(String, T)>;
 type Profiles = Sorted<Sorted<String>>;
 
@@ -80,7 +80,7 @@ fn find_or_add<T: Default>(sorted: &mut Sorted<T>, name: String) -> &mut T {
 }
 
 impl ProfileFile {
-    /// Reads `text`, the contents of the file at `path`, which serves in errors only.
+    /// Reads `text`, the contents of the file at `path`. The file is not opened.
     ///
     /// # Errors
     ///
@@ -120,7 +120,7 @@ impl ProfileFile {
 
     /// Returns the value of `key`, which is in lower case, in `profile`. It may be empty.
     ///
-    /// A continued value has a line for each of the file's.
+    /// A continued value has as many lines as in the file.
     #[must_use]
     pub fn get(&self, profile: &str, key: &str) -> Option<&str> {
         find(find(&self.profiles, profile)?, key).map(String::as_str)

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// A line of a profile file that is invalid.
 ///
-/// The line itself is not repeated: it may hold a secret.
+/// The error does not contain the line, which may hold a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileFileError {
     pub(super) file: PathBuf,
@@ -26,7 +26,7 @@ impl ProfileFileError {
         self.line
     }
 
-    /// Returns what is wrong with it.
+    /// Returns what is wrong with the line.
     #[must_use]
     pub const fn fault(&self) -> ProfileFileFault {
         self.fault

@@ -1,4 +1,4 @@
-//! The settings: where they stand, and which texts they can have.
+//! The settings: where they stand, and which texts they accept.
 
 use core::{
     fmt,
@@ -52,7 +52,7 @@ impl fmt::Display for RetryMode {
 #[derive(Debug)]
 pub(super) struct Setting<T> {
     pub(super) variable: &'static str,
-    /// In profile files.
+    /// The key in profile files.
     pub(super) key: &'static str,
     parse: fn(&str) -> Result<T, SettingFault>,
 }
@@ -77,7 +77,7 @@ pub(super) const GENERATION: Setting<RetryGeneration> = Setting {
 };
 
 impl<T> Setting<T> {
-    /// Reads a setting's text; one of nothing but whitespace sets nothing.
+    /// Reads a setting's text. Whitespace alone sets nothing.
     pub(super) fn read(&self, text: &str) -> Result<Option<T>, SettingFault> {
         match text.trim_ascii() {
             "" => Ok(None),
@@ -86,7 +86,7 @@ impl<T> Setting<T> {
     }
 }
 
-/// Returns the number of sends, if it can be one.
+/// Returns `count` as a number of sends.
 #[cfg(feature = "serde")]
 pub(super) fn sends(count: u64) -> Result<NonZeroU32, SettingFault> {
     let count = u32::try_from(count).map_err(|_| SettingFault::TooLarge)?;

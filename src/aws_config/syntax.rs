@@ -1,4 +1,4 @@
-//! The lines of a profile file: text in, sections out, whatever they are called.
+//! Reads the lines of a profile file into sections, whatever their names.
 //!
 //! The grammar is that of the test data for profile parsers that the AWS SDKs share
 //! (`profile-parser-tests.json` in smithy-rs). Whitespace is space and tab.
@@ -8,7 +8,7 @@ use super::profile_error::ProfileFileFault as Fault;
 const WHITESPACE: [char; 2] = [' ', '\t'];
 const COMMENT: [char; 2] = ['#', ';'];
 
-/// A section, in the order of the file. Two may have one header.
+/// A section, in the order of the file. Two sections may have one header.
 pub(super) struct Section<'a> {
     /// What stands between the brackets, trimmed.
     pub(super) header: &'a str,
@@ -18,9 +18,9 @@ pub(super) struct Section<'a> {
 pub(super) struct Property {
     /// In lower case.
     pub(super) key: String,
-    /// Continuations stand on lines of their own.
+    /// Each continuation is a line of the value.
     pub(super) value: String,
-    /// Whether continuations have to be properties themselves.
+    /// Whether continuations have to be properties.
     nested: bool,
 }
 
@@ -60,13 +60,13 @@ pub(super) fn split_header(header: &str) -> Option<(&str, &str)> {
     Some((prefix, trim(name)))
 }
 
-/// Returns the name that `text` is: one word, or anything in quotes.
+/// Returns the name in `text`: one word, or anything in quotes.
 ///
-/// Of what a shell reads as one word these are the forms that AWS's command line writes.
+/// A shell accepts more forms of one word. AWS's command line writes only these.
 pub(super) fn name(text: &str) -> Option<&str> {
     let is_special = |byte: &u8| matches!(byte, b'"' | b'\'' | b' ' | b'\t' | b'\\');
     let name = match text.as_bytes() {
-        // In double quotes a backslash would make something of what follows.
+        // In double quotes a backslash would be an escape.
         [b'"', inside @ .., b'"'] if !inside.iter().any(|byte| matches!(byte, b'"' | b'\\')) => {
             core::str::from_utf8(inside).ok()?
         }

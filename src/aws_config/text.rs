@@ -1,5 +1,4 @@
-//! The settings as they stand in a text that is deserialized: the keys of profile files, and the
-//! same faults.
+//! The settings in a deserialized text, with the keys and the faults of profile files.
 
 use serde::Deserialize;
 

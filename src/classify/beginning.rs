@@ -45,15 +45,15 @@ use crate::{
 pub struct BodyBeginning<E> {
     /// What was read.
     pub bytes: Vec<u8>,
-    /// Why no more was read.
+    /// Why the reading ended.
     pub end: BodyEnd<E>,
 }
 
-/// Why no more was read of a body.
+/// Why the reading of a body ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BodyEnd<E> {
-    /// It is the whole body.
+    /// The whole body was read.
     Whole,
     /// More than [`MAX_REFUSAL_BODY`] bytes were read.
     Long,
@@ -64,11 +64,11 @@ pub enum BodyEnd<E> {
 }
 
 impl<E> BodyBeginning<E> {
-    /// Reads the pieces that `poll_piece` returns, until it returns none, or there are more than
-    /// [`MAX_REFUSAL_BODY`] bytes of them.
+    /// Reads pieces from `poll_piece` until the body ends, fails, or exceeds [`MAX_REFUSAL_BODY`]
+    /// bytes.
     ///
-    /// `left` is what is left of the attempt. Reading stops a sixteenth before that, or the attempt
-    /// would be cut off, and its status lost. `sleep` makes the timer for that.
+    /// `left` is the time that the attempt still has. Reading stops after 15/16 of `left`, since an
+    /// attempt that times out loses the response's status. `sleep` makes the timer.
     pub async fn read<P: AsRef<[u8]>>(
         sleep: impl Sleep,
         left: Option<Duration>,
@@ -93,7 +93,7 @@ impl<E> BodyBeginning<E> {
 
     /// Asks `answers` what the response `parts` with this body means.
     ///
-    /// A failure for whose body the time was not enough is not retried: there is none left.
+    /// If the time was up before the body ended, the failure is not retried.
     pub fn classify<'a>(
         &'a self,
         answers: &(impl Classifier<HttpResponseParts<'a>> + ?Sized),
@@ -107,7 +107,7 @@ impl<E> BodyBeginning<E> {
     }
 }
 
-/// The bytes are left out: they may be secret.
+/// Leaves the bytes out, since they may be secret.
 impl<E: fmt::Debug> fmt::Debug for BodyBeginning<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BodyBeginning")
@@ -117,11 +117,11 @@ impl<E: fmt::Debug> fmt::Debug for BodyBeginning<E> {
     }
 }
 
-/// Returns `true` if the service may answer this request with status 200 before it knows how it
-/// ends, and with an error in the body then: S3's `CopyObject`, `UploadPartCopy` and
-/// `CompleteMultipartUpload`. `query` is that of the URL.
+/// Returns `true` if the service may send status 200 first and report an error in the body. S3 does
+/// so for `CopyObject`, `UploadPartCopy` and `CompleteMultipartUpload`. `query` is the query of the
+/// URL.
 ///
-/// Adapters read the body of such a success, as [`BodyBeginning`].
+/// Adapters read the body of such a success with [`BodyBeginning`].
 ///
 /// # Examples
 ///

@@ -4,9 +4,9 @@ mod xml;
 
 use super::json;
 
-/// Where codes are in JSON, the most telling first.
+/// The JSON members that may hold the code. The first of them counts.
 const KEYS: [&[u8]; 3] = [b"__type", b"code", b"Code"];
-/// The longest code that is taken for one.
+/// The longest text that counts as a code, in bytes.
 const LONGEST: usize = 128;
 
 /// Returns the error code in the body of an answer of AWS, or `None` if there is none.
@@ -16,11 +16,11 @@ const LONGEST: usize = 128;
 /// | XML | the text of `Error/Code`, `ErrorResponse/Error/Code` or `Response/Errors/Error/Code`, from the root |
 /// | JSON | of the outermost object the string `__type`, else `code`, else `Code`, without what stands before `#` and after `:` |
 ///
-/// A code is up to 128 letters, digits, `.`, `_` and `-`. It takes one pass without allocation,
-/// whatever the bytes; XML with a document type is not read, JSON that ends too early neither.
+/// A code is up to 128 letters, digits, `.`, `_` and `-`. The search is one pass and allocates
+/// nothing. XML with a document type gives `None`, and so does JSON that ends too early.
 ///
-/// A stored object may look like an error. So of answers with status 200 give only those to it that
-/// may have an error in them, such as those of S3's `CopyObject` and `CompleteMultipartUpload`.
+/// A stored object may look like an error. Pass a body of status 200 only if it may report an
+/// error, as for S3's `CopyObject` and `CompleteMultipartUpload`.
 ///
 /// # Examples
 ///
@@ -44,7 +44,7 @@ pub fn aws_error_code(body: &[u8]) -> Option<&str> {
     }
 }
 
-/// Returns the code of the error that an object of JSON is.
+/// Returns the error code in a JSON object.
 fn json_code(body: &[u8]) -> Option<&str> {
     let mut codes = [None; KEYS.len()];
     let mut members = json::members(body);
@@ -61,7 +61,7 @@ fn json_code(body: &[u8]) -> Option<&str> {
         .filter(|_| members.depth == 0)
 }
 
-/// Returns the code in `text`, which may name a namespace before it and a link behind it.
+/// Returns the code in `text`, without a namespace before `#` and a link after `:`.
 pub(super) fn bare_code(text: &[u8]) -> Option<&str> {
     let text = text.split(|byte| *byte == b':').next()?;
     let text = text.rsplit(|byte| *byte == b'#').next()?.trim_ascii();

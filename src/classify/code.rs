@@ -3,8 +3,8 @@
 use crate::{Failure, Fault};
 
 impl Failure {
-    /// Returns what an error code that AWS's services share says of a failure, or `None` if the
-    /// code does not decide.
+    /// Returns the failure for an error code that AWS's services share, or `None` if the code does
+    /// not decide.
     ///
     /// | codes | failure |
     /// |---|---|
@@ -14,9 +14,9 @@ impl Failure {
     /// [`from_service_error_code`](Self::from_service_error_code) adds the codes that mean
     /// something in one service only.
     ///
-    /// Of a throttled request it says that [nothing was done](crate::Execution::Rejected). Upper
-    /// and lower case differ. Source: the lists of the AWS SDKs, which agree ("Retry behavior",
-    /// AWS SDKs and Tools Reference Guide).
+    /// The throttling codes say that [nothing was done](crate::Execution::Rejected). Codes are
+    /// case-sensitive. Source: the lists of the AWS SDKs, which agree ("Retry behavior", AWS SDKs
+    /// and Tools Reference Guide).
     ///
     /// # Examples
     ///
@@ -50,8 +50,8 @@ impl Failure {
         }
     }
 
-    /// Returns what an error code says of a failure of one service of AWS, or `None` if the code
-    /// does not decide.
+    /// Returns the failure for an error code of one AWS service, or `None` if the code does not
+    /// decide.
     ///
     /// | service | code | failure |
     /// |---|---|---|
@@ -59,7 +59,7 @@ impl Failure {
     /// | `sts` | `IDPCommunicationError`: the identity provider could not be reached | transient |
     /// | any | as [`from_error_code`](Self::from_error_code) | |
     ///
-    /// The service's name is that of its endpoints, in any case. Source: botocore
+    /// `service` is the name in the service's endpoints, in any case. Source: botocore
     /// (`retries/special.py`), smithy-rs (its customizations of S3 and STS).
     ///
     /// # Examples

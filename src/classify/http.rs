@@ -14,12 +14,12 @@ use crate::{Failure, RetrySafety};
 /// | status 400 and above, with another code or none | as [`Failure::from_http_status`] says, and 504 is a timeout |
 /// | any other | unknown: it is no failure |
 ///
-/// To what is retryable the hint is added that [`HttpResponseParts::retry_after`] finds. A hint
-/// makes nothing retryable, and an invalid one is ignored. Transient failures of status 408 or 504
-/// are timeouts, whatever their code.
+/// A retryable failure gets the hint of [`HttpResponseParts::retry_after`]. A hint does not make a
+/// failure retryable, and an invalid hint is ignored. Transient failures of status 408 or 504 are
+/// timeouts, whatever their code.
 ///
-/// It is a classifier of [`HttpResponseParts`], which may know a body, and of `http`'s `Response`
-/// and `Parts`.
+/// It classifies [`HttpResponseParts`], which may have an error code from the body, and the
+/// `Response` of `http`.
 ///
 /// # Where SDKs differ
 ///
@@ -81,7 +81,7 @@ impl HttpClassifier {
         self
     }
 
-    /// Names the service of AWS, so that the error codes count that mean something there only: see
+    /// Sets the AWS service, which adds the error codes that only this service has. See
     /// [`Failure::from_service_error_code`].
     #[must_use]
     pub const fn with_service(mut self, service: &'static str) -> Self {

@@ -10,7 +10,7 @@ use std::io::{self, ErrorKind};
 use super::Classifier;
 use crate::{Execution, Failure};
 
-/// The most causes that are looked through: an error may be its own cause.
+/// The most errors of a chain that are examined. An error may be its own cause.
 const DEEPEST: usize = 16;
 
 /// Classifies [`std::io::Error`] by its kind.
@@ -24,13 +24,13 @@ const DEEPEST: usize = 16;
 /// | a name that does not resolve | transient | not sent |
 /// | any other | unknown | |
 ///
-/// The standard library has no kind for names that do not resolve. They are known by its text, on
-/// Windows by the system's code, and by the text of hyper's connector. The SDKs retry them, as they
-/// retry every failure to connect (botocore's `EndpointConnectionError`, smithy-rs's connector
-/// errors).
+/// The standard library has no kind for names that do not resolve. This classifier recognizes such
+/// a name by the text of the standard library or of hyper's connector, and on Windows by the
+/// system's code. The SDKs retry it, as they retry every failure to connect (botocore's
+/// `EndpointConnectionError`, smithy-rs's connector errors).
 ///
-/// An error made from another is looked into: if that is or was caused by an [`io::Error`], its
-/// kind decides where the outer one says nothing.
+/// If an [`io::Error`] has an unknown kind, the error inside it is examined, and then the causes.
+/// The first `io::Error` of a known kind decides.
 ///
 /// # Examples
 ///
@@ -48,10 +48,11 @@ const DEEPEST: usize = 16;
 pub struct IoErrorClassifier;
 
 impl IoErrorClassifier {
-    /// Classifies an error of any type by the first [`io::Error`] that it is or was caused by, and
-    /// whose kind is known.
+    /// Classifies an error of any type by the first [`io::Error`] of a known kind in its chain of
+    /// causes.
     ///
-    /// For clients whose errors wrap those of the system. Sixteen causes are looked through.
+    /// It is for clients whose errors wrap those of the system. At most sixteen errors of the chain
+    /// are examined.
     ///
     /// # Examples
     ///
@@ -81,7 +82,7 @@ impl IoErrorClassifier {
             next = match error.downcast_ref::<io::Error>() {
                 Some(error) => match by_kind(error.kind()).or_else(|| lookup(error)) {
                     Some(failure) => return Some(failure),
-                    // Its source is that of the error inside, which would be left out.
+                    // `source` would skip the error inside and return its cause.
                     None => error.get_ref().map(|inner| inner as &(dyn Error + 'static)),
                 },
                 None if says(error, HYPER_LOOKUP) => return Some(NOT_CONNECTED),
@@ -104,16 +105,16 @@ impl Classifier<dyn Error + 'static> for IoErrorClassifier {
     }
 }
 
-/// What hyper-util's connector says, whatever resolver it has.
+/// How hyper-util's connector reports a failed lookup, with any resolver.
 const HYPER_LOOKUP: &str = "dns error";
-/// How the standard library begins what it says of `getaddrinfo`.
+/// How the standard library's message begins when `getaddrinfo` fails.
 const STD_LOOKUP: &str = "failed to lookup address information";
 /// `WSAHOST_NOT_FOUND`, `WSATRY_AGAIN`, `WSANO_RECOVERY` and `WSANO_DATA`.
 const WINDOWS_LOOKUP: RangeInclusive<i32> = 11_001..=11_004;
 
 const NOT_CONNECTED: Failure = Failure::transient().with_execution(Execution::NotSent);
 
-/// Returns the failure of a name that does not resolve, or `None` if it is another error.
+/// Returns the failure if a name did not resolve, or `None` for another error.
 fn lookup(error: &io::Error) -> Option<Failure> {
     let by_code = |code| cfg!(windows) && WINDOWS_LOOKUP.contains(&code);
     let is_lookup = match error.raw_os_error() {
@@ -126,12 +127,12 @@ fn lookup(error: &io::Error) -> Option<Failure> {
 /// Returns `true` if an error's message begins with `text`.
 fn says(error: &dyn Error, text: &str) -> bool {
     let mut left = Left(text);
-    // An error means that the texts differ, or is the message's own.
+    // `write!` fails if the texts differ, or if the error's `Display` fails.
     let _ = write!(left, "{error}");
     left.0.is_empty()
 }
 
-/// What a message has yet to say.
+/// The rest of the text that the message must still contain.
 struct Left<'a>(&'a str);
 
 impl Write for Left<'_> {
@@ -150,8 +151,8 @@ const fn by_kind(kind: ErrorKind) -> Option<Failure> {
         ErrorKind::ConnectionRefused | ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable => {
             Some(NOT_CONNECTED)
         }
-        // Routes are lost under connections too, so these three say nothing of what was sent
-        // before.
+        // A route can be lost while a connection is open, so a request may have been sent before
+        // each of the first three.
         ErrorKind::HostUnreachable
         | ErrorKind::NetworkUnreachable
         | ErrorKind::NetworkDown

@@ -1,5 +1,5 @@
-//! Just as much JSON as it takes to find the members of objects that have plain values, and to walk
-//! through all values with their paths.
+//! A minimal reader of JSON. It finds members with plain values, and walks through all values with
+//! their paths.
 
 use alloc::vec::Vec;
 
@@ -9,14 +9,14 @@ pub(super) struct Member<'a> {
     pub(super) name: &'a [u8],
     pub(super) value: &'a [u8],
     pub(super) is_text: bool,
-    /// How many objects and arrays it stands in.
+    /// How many objects and arrays enclose the member.
     pub(super) depth: usize,
 }
 
-/// Returns the members of all objects of a text, at any depth, none if it does not begin like JSON.
-/// Text behind the outermost object or array is not read.
+/// Returns the members with plain values of all objects in a text, at any depth. A text that does
+/// not begin with `{` or `[` has none. Text after the outermost object or array is not read.
 ///
-/// One pass without allocation, whatever the bytes.
+/// The search is one pass and allocates nothing.
 pub(super) fn members(text: &[u8]) -> Members<'_> {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let text = text.trim_ascii_start();
@@ -32,7 +32,7 @@ pub(super) fn members(text: &[u8]) -> Members<'_> {
 
 pub(super) struct Members<'a> {
     rest: &'a [u8],
-    /// The objects and arrays that have begun and not ended.
+    /// The number of open objects and arrays.
     pub(super) depth: usize,
 }
 
@@ -86,8 +86,8 @@ impl<'a> Iterator for Members<'a> {
     }
 }
 
-/// Returns the string of which `text` is behind the first quote, as it is written, and what
-/// follows.
+/// Returns the string that `text` begins with, after its opening quote, and the text after its
+/// closing quote. Escapes stay.
 fn string(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut escaped = false;
     let end = text.iter().position(|byte| {
@@ -109,9 +109,9 @@ pub(super) struct Step<'a> {
     pub(super) index: u32,
 }
 
-/// Returns `true` if `path` leads to where `pattern` says. `[]` is any element, `*` is any step.
+/// Returns `true` if `path` matches `pattern`, in which `[]` is any element and `*` any step.
 pub(super) fn leads_to(path: &[Step<'_>], pattern: &[&str]) -> bool {
-    // The last steps differ most.
+    // From the end, where paths differ most.
     let mut steps = path.iter().zip(pattern).rev();
     path.len() == pattern.len()
         && steps.all(|(step, wanted)| match (*wanted, step.name) {
@@ -120,8 +120,8 @@ pub(super) fn leads_to(path: &[Step<'_>], pattern: &[&str]) -> bool {
         })
 }
 
-/// Calls `visit` for each value of a text, with the path to the value. The bytes of a value are
-/// those of a string without its quotes, or of a number; an object or an array has none.
+/// Calls `visit` for each value of a text, with the path to the value. `visit` gets the bytes of a
+/// plain value, of a string without its quotes. For an object or an array it gets `None`.
 ///
 /// Returns `None` if the text ends too early, is no JSON, or is nested deeper than 128. Text behind
 /// the outermost value is not read. The walk is one pass, whatever the bytes.
@@ -169,7 +169,7 @@ pub(super) fn walk<'a>(
                 visit(&path, Some(value));
             }
         }
-        // Behind a value: what it ends, and the next one.
+        // After a value: closes what ends here, and goes to the next value.
         loop {
             let Some(step) = path.last_mut() else {
                 return Some(());
@@ -193,7 +193,7 @@ pub(super) fn walk<'a>(
     }
 }
 
-/// Returns the name of a member with which `text` begins, and what stands behind its colon.
+/// Returns the name of the member that `text` begins with, and the text after its colon.
 fn key(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let (name, rest) = string(text.strip_prefix(b"\"")?)?;
     Some((name, rest.trim_ascii_start().strip_prefix(b":")?))

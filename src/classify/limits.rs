@@ -1,7 +1,7 @@
 //! What services declare about their limits in the headers of a response.
 //!
-//! Each family is named beside its code, with the public document that it is from. A value that is
-//! wrong is ignored and counted.
+//! The code of each family names the public document that describes it. A wrong value is ignored
+//! and counted.
 
 mod counts;
 mod families;
@@ -21,20 +21,21 @@ use crate::law::LimitReports;
 
 /// Reads what a service declares about its limits from the headers of a response.
 ///
-/// A response from a cache (`Age` above zero) says nothing. Every family that is there is read.
-/// Where two of them declare one limit, by the same name, the first counts.
+/// A response from a cache (`Age` above zero) gives no report. All families are read. If two
+/// families declare a limit with the same name, the first counts.
 ///
-/// [The guide](crate::guide::declared#formats) has the families and what each of them says.
+/// [The guide](crate::guide::declared#formats) lists the families and their values.
 ///
-/// A count may have a fraction, which is left off, and commas between thousands. A reset may also
-/// be milliseconds since 1970, a date as in the header `Date`, or ISO 8601 with a zone. A reset
-/// that is a time needs the header `Date`. What cannot be read is ignored and
-/// [counted](LimitReports::ignored), value by value: the rest of its report counts. A report of a
-/// limit of zero is ignored whole.
+/// A count may have commas between thousands, and a fraction, which is dropped. A reset may also be
+/// milliseconds since 1970, a date as in the header `Date`, or ISO 8601 with a zone. A reset that
+/// is a time needs the header `Date`. A value that cannot be read is ignored and
+/// [counted](LimitReports::ignored); the other values of its report count. A report with a limit of
+/// zero is ignored.
 ///
-/// Some services repeat the limit of which the least is left under one name: `RateLimit-Limit` of
-/// Kong, `anthropic-ratelimit-tokens`. Where each limit has headers, or the policies are listed,
-/// they are told apart. Otherwise they look like one limit that changes, and cannot be kept well.
+/// Some services repeat their tightest limit under one name, such as `RateLimit-Limit` of Kong and
+/// `anthropic-ratelimit-tokens`. The limits can be told apart if each has headers, or if the
+/// policies are listed. Otherwise they look like one limit that changes, and a client cannot obey
+/// them well.
 ///
 /// # Examples
 ///
@@ -65,8 +66,8 @@ impl HeaderLimits {
         Self { mbx_weight: None }
     }
 
-    /// Sets the weight that may be used in a minute, which Binance's headers do not say: the
-    /// `REQUEST_WEIGHT` of `exchangeInfo`.
+    /// Sets the weight that Binance allows in a minute, the `REQUEST_WEIGHT` of `exchangeInfo`. Its
+    /// headers do not say this limit.
     pub const fn mbx_weight(mut self, a_minute: u64) -> Self {
         self.mbx_weight = Some(a_minute);
         self

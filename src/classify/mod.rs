@@ -36,11 +36,11 @@ pub use success::{BodyRefusals, RefusedItems};
 
 use crate::Failure;
 
-/// Returns what errors of the type `E` mean, as far as it knows.
+/// Says what errors of the type `E` mean for a retry.
 ///
-/// Closures are classifiers too: `|error: &E| -> Option<Failure>`. In a pair the first that knows
-/// decides. [`IoErrorClassifier`] is built in, and with the feature `http` `HttpClassifier`,
-/// `RefusalClassifier` and [`BodyRefusals`].
+/// Closures are classifiers too: `|error: &E| -> Option<Failure>`. A pair asks its second
+/// classifier only if the first returns `None`. [`IoErrorClassifier`] is built in, and with the
+/// feature `http` `HttpClassifier`, `RefusalClassifier` and [`BodyRefusals`].
 ///
 /// # Examples
 ///
@@ -69,14 +69,15 @@ use crate::Failure;
 pub trait Classifier<E: ?Sized> {
     /// Returns what `error` means, or `None` if this classifier does not know.
     ///
-    /// Not to be confused with [`Failure::not_retryable`], which is an answer: the second of a
-    /// pair is not asked then.
+    /// [`Failure::not_retryable`] is an answer too. After it, the second classifier of a pair is
+    /// not asked.
     fn classify(&self, error: &E) -> Option<Failure>;
 
-    /// Returns whether the body of the response `error` would say more. `false` by default.
+    /// Returns `true` if the classifier needs the body of the response `error`. The default is
+    /// `false`.
     ///
-    /// The adapters then read it, up to `MAX_REFUSAL_BODY` (64 KiB), and ask
-    /// [`classify`](Self::classify) with it.
+    /// Adapters then read up to `MAX_REFUSAL_BODY` (64 KiB) of the body, and pass it to
+    /// [`classify`](Self::classify).
     fn wants_body(&self, error: &E) -> bool {
         let _ = error;
         false
@@ -89,7 +90,7 @@ impl<E: ?Sized, F: Fn(&E) -> Option<Failure>> Classifier<E> for F {
     }
 }
 
-/// Asks the first, and the second if that does not know.
+/// Asks the first classifier, and the second if the first returns `None`.
 impl<E: ?Sized, A: Classifier<E>, B: Classifier<E>> Classifier<E> for (A, B) {
     fn classify(&self, error: &E) -> Option<Failure> {
         let known = self.0.classify(error);

@@ -13,7 +13,7 @@ use crate::{
 
 /// What the classifiers know of a response: its status, its headers, and its error code.
 ///
-/// Made from a response of the crate `http`, or of any client that has its status and headers.
+/// They come from a response of the crate `http`, or of any client with its status and headers.
 ///
 /// # Examples
 ///
@@ -39,8 +39,8 @@ pub struct HttpResponseParts<'a> {
 }
 
 impl<'a> HttpResponseParts<'a> {
-    /// Creates it from its parts. The error code is that of the header `x-amzn-errortype`, if there
-    /// is one.
+    /// Creates the parts from a status and headers. The header `x-amzn-errortype` gives the error
+    /// code, if it is there.
     pub fn new(status: StatusCode, headers: &'a HeaderMap) -> Self {
         let code = headers.get("x-amzn-errortype");
         Self {
@@ -52,16 +52,16 @@ impl<'a> HttpResponseParts<'a> {
         }
     }
 
-    /// Creates it from a response whose body does not matter, or is not there yet.
+    /// Creates the parts of a response without its body.
     pub fn of<B>(response: &'a Response<B>) -> Self {
         Self::new(response.status(), response.headers())
     }
 
-    /// Adds the error code in the body, as `read` finds it, unless a header had one.
+    /// Adds the error code that `read` finds in the body, unless a header had a code.
     ///
-    /// [`aws_error_code`](super::aws_error_code) is such a `read`; others can be closures. A
-    /// response of status 200 with a code that means a retry is a failure, so do not give
-    /// bodies that may be anything.
+    /// [`aws_error_code`](super::aws_error_code) is such a `read`; a closure can be another. With
+    /// status 200, a code that asks for a retry makes the response a failure. Do not pass a body
+    /// that may hold arbitrary data.
     pub fn with_body(
         self,
         body: &'a (impl AsRef<[u8]> + ?Sized),
@@ -82,9 +82,9 @@ impl<'a> HttpResponseParts<'a> {
         }
     }
 
-    /// Sets when by the local clock, since 1970-01-01 00:00 UTC, the service responded: best the
-    /// middle between sending and receiving. Without it the system is asked for the time when
-    /// it matters.
+    /// Sets the local time of the response, since 1970-01-01 00:00 UTC. The middle between sending
+    /// and receiving is the best estimate. Without this setting the system's clock is read when the
+    /// time matters.
     pub fn with_local_time(self, time: Duration) -> Self {
         Self {
             local_time: Some(time),
@@ -118,8 +118,8 @@ impl<'a> HttpResponseParts<'a> {
 
     /// Returns the service's hint: `x-amz-retry-after` if it is valid, else `Retry-After`.
     ///
-    /// Times count from the service's own time, see [`age`](Self::age), else from the local time.
-    /// Of several headers of one name the first counts.
+    /// Dates count from the service's own time (see [`age`](Self::age)), or else from the local
+    /// time. Of several headers with one name, the first counts.
     #[must_use]
     pub fn retry_after(&self) -> Option<RetryAfter> {
         let get = |name| self.headers.get(name);
@@ -127,24 +127,24 @@ impl<'a> HttpResponseParts<'a> {
         amz.or_else(|| RetryAfter::parse_http(get("retry-after")?, self.now()))
     }
 
-    /// Returns the header `Age`, or zero without a valid one: how long ago the service made this
-    /// response, or confirmed it to the cache that it comes from.
+    /// Returns the header `Age`, or zero without a valid one. It is the time since the service made
+    /// the response, or confirmed it to a cache.
     ///
-    /// The time now by the service's clock is then `Date` plus `Age` (RFC 9111, section 4.2.3).
-    /// From that sum dates in `Retry-After` count.
+    /// The service's clock now shows `Date` plus `Age` (RFC 9111, section 4.2.3). Dates in
+    /// `Retry-After` count from this sum.
     #[must_use]
     pub fn age(&self) -> Duration {
         let value = self.headers.get(header::AGE);
         value.and_then(age).unwrap_or_default()
     }
 
-    /// Returns the time since 1970 by the service's own clock, else by the local one.
+    /// Returns the time since 1970 by the service's clock, or by the local clock without `Date`.
     pub(super) fn now(&self) -> Duration {
         let date = self.date().map(|date| date.saturating_add(self.age()));
         date.unwrap_or_else(|| self.local_time())
     }
 
-    /// Returns whose fault the status says it is.
+    /// Returns the side at fault, by the status.
     pub(super) fn fault(&self) -> Fault {
         if self.status.is_client_error() {
             Fault::Client
@@ -164,7 +164,7 @@ impl<'a> HttpResponseParts<'a> {
     }
 }
 
-/// Headers are left out: they may be secret.
+/// Leaves the headers out, since they may be secret.
 impl fmt::Debug for HttpResponseParts<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpResponseParts")

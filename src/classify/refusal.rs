@@ -18,8 +18,8 @@ pub const MAX_REFUSAL_BODY: usize = 65_536;
 /// Classifies responses over HTTP as the services document their refusals: by the error code in the
 /// body, else by the status and the headers.
 ///
-/// The table of all adapters but that of the AWS SDKs, which goes by [`HttpClassifier`]. It knows
-/// what that one knows, and what others say of their refusals.
+/// All adapters use this table, except the adapter of the AWS SDKs, which uses [`HttpClassifier`].
+/// The table knows the refusals of AWS and of other services.
 ///
 /// | status | failure |
 /// |---|---|
@@ -47,7 +47,7 @@ pub const MAX_REFUSAL_BODY: usize = 65_536;
 /// | `X-RateLimit-Reset` and the like, without a header of what is left | as it says |
 /// | `try again in 10 minutes`, `available in 12 seconds` and the like in the body's text | as it says |
 ///
-/// Some refusals below 500 no wait can mend. These are not retryable and throttle nothing:
+/// After some refusals below 500 no wait helps. They are not retryable and do not throttle:
 ///
 /// | the body says | by |
 /// |---|---|
@@ -56,17 +56,16 @@ pub const MAX_REFUSAL_BODY: usize = 65_536;
 /// | a day's or a month's quota is used up, whatever hint there is | a `google.rpc.QuotaFailure` or `ErrorInfo`, a code such as `insufficient_quota` |
 /// | the same, and there is no hint | a text whose windows are all longer than an hour, `usage limit` |
 ///
-/// A 413 is final too, whatever its code, unless it has a hint in its headers.
+/// A 413 is not retryable either, whatever its code, unless its headers have a hint.
 ///
-/// [`read`](Self::read) also says of whom a refusal speaks: this request, a resource, the caller, or
-/// all ([`RefusalScope`]). A text such as `high traffic` speaks of all.
+/// [`read`](Self::read) also says what was refused: this request, a resource, the caller, or all
+/// ([`RefusalScope`]). A text such as `high traffic` means all.
 ///
-/// Of hints the first that is valid counts. A `Retry-After` that is a thousand times the reset of a
-/// limit that is used up is in milliseconds. `x-should-retry` and `Stripe-Should-Retry` have the
-/// last word on whether there is to be a retry, and without them a `grpc-retry-pushback-ms` that is
-/// negative, or no number, says that there is none. A body counts if the caller
-/// [adds](HttpResponseParts::with_refusal) it; adapters do for the statuses that
-/// [want](Classifier::wants_body) it.
+/// The first valid hint counts. A `Retry-After` is in milliseconds if it is about a thousand times
+/// the reset of a used-up limit. `x-should-retry` and `Stripe-Should-Retry` decide in the end
+/// whether to retry. Without these, a `grpc-retry-pushback-ms` that is negative or no number
+/// forbids a retry. A body counts if the caller [adds](HttpResponseParts::with_refusal) it.
+/// Adapters add it for the statuses that [want](Classifier::wants_body) it.
 ///
 /// [`HttpClassifier`]: super::HttpClassifier
 /// [`HeaderLimits`]: super::HeaderLimits
@@ -93,7 +92,7 @@ pub struct RefusalClassifier {
     language_models: bool,
 }
 
-/// A refusal: the failure that it is, and what was refused.
+/// A refused request: its failure, and what was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Refusal {
@@ -101,7 +100,7 @@ pub struct Refusal {
     scope: RefusalScope,
 }
 
-/// What a service refuses when it refuses a request: what else would be refused now.
+/// What a refusal covers: the other requests that the service would refuse now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RefusalScope {
@@ -127,8 +126,8 @@ impl fmt::Display for RefusalScope {
 }
 
 impl Refusal {
-    /// Returns the failure: whether to send the request again, when, and whether it is a rate that
-    /// was exceeded.
+    /// Returns the failure: whether and when to send the request again, and whether a rate was
+    /// exceeded.
     pub const fn failure(&self) -> Failure {
         self.failure
     }
@@ -143,8 +142,8 @@ impl Refusal {
         Self { failure, scope }
     }
 
-    /// Returns this refusal with all that the response says besides: whether a wait helps, when to
-    /// come back, and what was refused. `told` is the text of the body.
+    /// Completes this refusal by the rest of the response: whether a wait helps, when to come back,
+    /// and what was refused. `told` is the meaning of the body's text.
     fn completed(self, parts: &HttpResponseParts<'_>, told: &Told) -> Self {
         let status = parts.status().as_u16();
         let body = parts.refusal().unwrap_or_default();
@@ -158,7 +157,8 @@ impl Refusal {
         };
         let scope = match scope_by_headers(parts) {
             Some(scope) => scope,
-            // A resource is a part of the service that its code tells apart.
+            // A text of overload widens only the caller's scope. A resource that a code names
+            // stays.
             None if told.is_overloaded && refusal == codes::throttled(RefusalScope::Caller) => {
                 RefusalScope::Service
             }
@@ -182,14 +182,14 @@ impl Refusal {
     }
 }
 
-/// Returns the refusal of a caller's request that says so in a success.
+/// Returns the refusal in a success whose body reports throttling.
 pub(super) fn throttled(parts: &HttpResponseParts<'_>) -> Refusal {
     let told = text::read(parts.refusal().unwrap_or_default());
     codes::throttled(RefusalScope::Caller).completed(parts, &told)
 }
 
 impl RefusalClassifier {
-    /// Creates the table by which a bare 503 is [overload](ServiceUnavailable::Overloaded).
+    /// Creates the table. A bare 503 is [overload](ServiceUnavailable::Overloaded).
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -201,7 +201,7 @@ impl RefusalClassifier {
     /// Creates the table for the APIs of language models: a 409 and every status above 499 are
     /// retried, as the SDKs of `OpenAI` and Anthropic do.
     ///
-    /// These SDKs also send a POST again that may have been carried out:
+    /// These SDKs also repeat a POST that may have been carried out. To do the same, choose
     /// [`Idempotency::Idempotent`](crate::Idempotency::Idempotent).
     ///
     /// ```
@@ -229,7 +229,7 @@ impl RefusalClassifier {
         self
     }
 
-    /// Returns the refusal that a response is, or `None` if it is none.
+    /// Returns the refusal in a response, or `None` if the response refuses nothing.
     #[must_use]
     pub fn read(&self, parts: &HttpResponseParts<'_>) -> Option<Refusal> {
         let status = parts.status().as_u16();
@@ -240,7 +240,8 @@ impl RefusalClassifier {
             .or_else(|| json::members(body).find_map(|member| codes::member(&member, status)));
         let told = text::read(body);
         let refusal = match by_code {
-            // A 413 is about the request, unless it is to be sent again later (RFC 9110, 15.5.14).
+            // A 413 is final, unless a hint says when to send the request again (RFC 9110,
+            // 15.5.14).
             Some(refusal) if status != 413 || hints::in_headers(parts).is_some() => refusal,
             _ if status >= 400 => self.by_status(parts, &told),
             _ => return None,
@@ -284,19 +285,19 @@ impl RefusalClassifier {
     }
 }
 
-/// Returns `true` for a status that services use for throttling too, and for other refusals: 403, and
-/// those that have no meaning of their own (HTTP Status Code Registry, IANA).
+/// Returns `true` for a status that services use for throttling and for other refusals: 403, and
+/// the statuses without an assigned meaning (HTTP Status Code Registry, IANA).
 const fn says_elsewhere(status: u16) -> bool {
     matches!(status, 403 | 418..=420 | 427 | 430 | 432..=450 | 452..=499)
 }
 
-/// Returns whether a response with such a status throttles: it says when to come back, that nothing
-/// is left, or that there were too many requests.
+/// Returns `true` if a response with such a status throttles. Its text or headers then name too
+/// many requests, a wait, or a used-up limit.
 fn is_throttle(parts: &HttpResponseParts<'_>, told: &Told) -> bool {
     told.is_too_fast || hints::in_headers(parts).is_some() || hints::is_used_up(parts)
 }
 
-/// Returns what Discord and Envoy say of the scope.
+/// Returns the scope in the header of Discord and Envoy.
 fn scope_by_headers(parts: &HttpResponseParts<'_>) -> Option<RefusalScope> {
     match parts.headers().get("x-ratelimit-scope")?.as_bytes() {
         b"user" | b"global" => Some(RefusalScope::Caller),
@@ -310,7 +311,7 @@ impl Classifier<HttpResponseParts<'_>> for RefusalClassifier {
         self.read(parts).map(|refusal| refusal.failure())
     }
 
-    /// For the statuses by which services refuse for more reasons than one.
+    /// Returns `true` for the statuses that services send for several reasons.
     fn wants_body(&self, parts: &HttpResponseParts<'_>) -> bool {
         let status = parts.status().as_u16();
         (says_elsewhere(status) || matches!(status, 400 | 409 | 429 | 500 | 503 | 529))

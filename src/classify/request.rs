@@ -4,18 +4,18 @@ use http::{HeaderMap, HeaderValue, Method, Request};
 
 use crate::Idempotency;
 
-/// Headers by whose value a service detects a repetition.
+/// Headers whose value lets a service detect a repetition.
 const KEYS: [&str; 3] = [
     "idempotency-key",
     "x-idempotency-key",
     "repeatability-request-id",
 ];
 
-/// The methods that the HTTP Method Registry (<https://www.iana.org/assignments/http-methods>) has
-/// as safe, besides those of RFC 9110.
+/// The methods that the HTTP Method Registry (<https://www.iana.org/assignments/http-methods>)
+/// lists as safe, besides those of RFC 9110.
 const SAFE: &str = "PRI PROPFIND QUERY REPORT SEARCH";
 
-/// The methods that the registry has as idempotent and not as safe, besides those of RFC 9110.
+/// The methods that the registry lists as idempotent and not as safe, besides those of RFC 9110.
 const IDEMPOTENT: &str = "ACL BASELINE-CONTROL BIND CHECKIN CHECKOUT COPY LABEL LINK MERGE \
     MKACTIVITY MKCALENDAR MKCOL MKREDIRECTREF MKWORKSPACE MOVE ORDERPATCH PROPPATCH REBIND UNBIND \
     UNCHECKOUT UNLINK UNLOCK UPDATE UPDATEREDIRECTREF VERSION-CONTROL";
@@ -33,7 +33,7 @@ impl Idempotency {
     /// The methods are those of the [HTTP Method
     /// Registry](https://www.iana.org/assignments/http-methods). A key is a header
     /// `Idempotency-Key`, `X-Idempotency-Key` or `Repeatability-Request-Id` with a value that is
-    /// not empty. A key only helps if every attempt sends the same one.
+    /// not empty. A key helps only if every attempt sends the same key.
     ///
     /// # Examples
     ///
@@ -55,7 +55,7 @@ impl Idempotency {
         Self::of_parts(request.method(), request.uri().query(), request.headers())
     }
 
-    /// Returns the same for a request of any client, with the query of its URL.
+    /// Does the same for a request of any client. `query` is the query of its URL.
     #[must_use]
     pub fn of_parts(method: &Method, query: Option<&str>, headers: &HeaderMap) -> Self {
         let is_key = |value: &HeaderValue| !value.as_bytes().trim_ascii().is_empty();
@@ -74,11 +74,11 @@ impl Idempotency {
     }
 }
 
-/// Returns `true` if a request that changes something is answered otherwise the second time: it
-/// has a condition that it changes itself, or appends.
+/// Returns `true` if a repeated write would get another answer. Such a request appends, or has a
+/// condition that its own success changes.
 ///
-/// A client that repeats such a request after a late answer takes its own write for another's. RFC
-/// 9110 (section 13.1.1) says so of `If-Match`.
+/// A client that repeats such a request after a late answer takes its own write for another
+/// client's. RFC 9110 (section 13.1.1) warns of this for `If-Match`.
 ///
 /// | has | for example |
 /// |---|---|
@@ -87,7 +87,7 @@ impl Idempotency {
 /// | a member of the query whose name begins with `if` as a word, and is not of a source | `ifGenerationMatch=0`, `if_seq_no=7` |
 /// | a member of the query whose name or value is `append` or `appendblock`, in any case | `comp=appendblock` |
 ///
-/// `query` is that of the URL.
+/// `query` is the query of the URL.
 ///
 /// # Examples
 ///

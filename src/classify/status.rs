@@ -1,4 +1,4 @@
-//! What a bare HTTP status says.
+//! What an HTTP status means without an error code.
 
 use crate::{Execution, Failure, Fault};
 
@@ -11,14 +11,13 @@ pub enum ServiceUnavailable {
     Transient,
     /// A throttling error, for services that answer 503 Slow Down.
     Throttle,
-    /// A throttling error for the send rate, after which the work may have been done: 503 says that
-    /// the server is overloaded (RFC 9110, section 15.6.4), not that it turned the request
-    /// away.
+    /// A throttling error after which the work may have been done. A 503 says that the server is
+    /// overloaded (RFC 9110, section 15.6.4), not that it rejected the request.
     Overloaded,
 }
 
 impl Failure {
-    /// Returns what an HTTP status says of a failure when there is no error code to go by.
+    /// Returns the failure for an HTTP status without an error code.
     ///
     /// | status | failure | source |
     /// |---|---|---|

@@ -1,4 +1,4 @@
-//! Refusals inside of successes: one table of where services write them.
+//! Refusals inside of successes: one table of the places where services write them.
 
 #[cfg(feature = "http")]
 mod answer;
@@ -21,10 +21,9 @@ pub use self::{
 /// Reads refusals that services send with status 200: of a whole request, or of some items of a
 /// batch.
 ///
-/// With the feature `http` it is a classifier of successes, for a pair with
-/// `RefusalClassifier`. A request that was refused whole is throttling. A batch that was refused in
-/// part is recorded as that part and not retried: [`read`](Self::read) says which items to send
-/// again.
+/// With the feature `http` it is a classifier of successes, to be paired with `RefusalClassifier`.
+/// A request that was refused whole is throttling. A batch that was refused in part is recorded
+/// with the refused part, and not retried. [`read`](Self::read) says which items to send again.
 ///
 /// | service | whole request refused, if |
 /// |---|---|
@@ -57,7 +56,7 @@ pub use self::{
 pub enum BodyRefusals {
     /// GraphQL: [Shopify](https://shopify.dev/docs/api/usage/limits),
     /// [GitHub](https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api),
-    /// and others with an error code of either name.
+    /// and other services with their error codes.
     GraphQl,
     /// [Slack's Web API](https://docs.slack.dev/apis/web-api/rate-limits).
     Slack,
@@ -84,7 +83,7 @@ pub enum BodyRefusals {
     /// [`BatchWriteItem`](https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchWriteItem.html)
     /// and `BatchGetItem`.
     DynamoDbBatch {
-        /// How many items the request had: the answer does not say.
+        /// How many items the request had, which the answer does not say.
         sent: u32,
     },
 }
@@ -97,13 +96,13 @@ pub struct RefusedItems {
     pub refused: u32,
     /// How many items the request had: 1 if it is no batch.
     pub items: u32,
-    /// The indices of the items to be sent again, in ascending order: those that the service
-    /// throttled, and those that failed by its own fault.
+    /// The indices of the items to send again, in ascending order. These are the throttled items,
+    /// and the items that failed by the service's fault.
     ///
-    /// Each index counts the items of the request. For [`SqsBatch`](BodyRefusals::SqsBatch) it
-    /// counts the entries of `Failed`, whose `Id` names the item. For
-    /// [`DynamoDbBatch`](BodyRefusals::DynamoDbBatch) there are none: the answer has the items
-    /// themselves, in the form in which they are sent again.
+    /// An index is a position among the items of the request. For
+    /// [`SqsBatch`](BodyRefusals::SqsBatch) it is a position in `Failed`, whose `Id` names the
+    /// item. For [`DynamoDbBatch`](BodyRefusals::DynamoDbBatch) the list is empty: the answer
+    /// returns the items themselves, in the form to be sent again.
     pub again: Vec<u32>,
 }
 
@@ -120,11 +119,11 @@ impl RefusedItems {
 
 /// Where a service writes its refusals.
 struct Table {
-    /// Whose elements are the items of a batch.
+    /// The paths of the items of a batch.
     items: &'static [Path],
-    /// Values that say that an item was throttled.
+    /// Values that mark an item as throttled.
     throttled: &'static [Row],
-    /// Values that say that an item failed by the service's fault.
+    /// Values that mark an item as failed by the service's fault.
     failed: &'static [Row],
 }
 
@@ -139,10 +138,11 @@ impl Table {
     }
 }
 
-/// A path, and the values there that count: any if there are none. A `*` ends what is a beginning.
+/// A path, and the values that count there. Without values an object or array counts. A `*` ends a
+/// prefix.
 type Row = (Path, &'static [&'static str]);
 
-/// A path as [`json::leads_to`] takes it.
+/// A pattern of [`json::leads_to`].
 type Path = &'static [&'static str];
 
 impl BodyRefusals {
@@ -259,7 +259,7 @@ impl BodyRefusals {
     }
 }
 
-/// Returns `true` if a row of a table is about the value that stands where `path` leads to.
+/// Returns `true` if a row of a table matches the value at `path`.
 fn holds((pattern, words): &Row, path: &[Step<'_>], value: Option<&[u8]>) -> bool {
     if !json::leads_to(path, pattern) {
         return false;
@@ -268,7 +268,7 @@ fn holds((pattern, words): &Row, path: &[Step<'_>], value: Option<&[u8]>) -> boo
         return words.is_empty();
     };
     words.iter().any(|word| match word.strip_suffix('*') {
-        // Nothing is no word.
+        // A missing value matches no prefix.
         Some(beginning) => {
             value.starts_with(beginning.as_bytes()) && !matches!(value, b"" | b"null")
         }

@@ -15,7 +15,7 @@ use super::{
 pub enum RetryAfter {
     /// A hint that the backoff bounds: the header `x-amz-retry-after`, in milliseconds. In
     /// generation 2.1 the delay is at least the backoff and at most 5 s more. In 2.0 the hint
-    /// replaces the backoff, up to the longest. [`parse_amz`](Self::parse_amz) reads it.
+    /// replaces the backoff, up to the longest backoff. [`parse_amz`](Self::parse_amz) reads it.
     Clamped(Duration),
     /// A hint that the delay never falls below: the header `Retry-After`, in seconds or as a date
     /// (RFC 9110, 10.2.3).
@@ -69,9 +69,9 @@ impl RetryAfter {
     /// | `2026-11-27T08:30:00Z`, with an offset or `Z` | a time of RFC 3339 |
     /// | a date in the three forms of RFC 9110, section 5.6.7 | a time |
     ///
-    /// `now` is the time since 1970-01-01 00:00 UTC. Taken from the response's own `Date`, and its
-    /// [age](crate::headers::age) added, `now` spares the difference between two clocks. A time that has passed is a
-    /// hint of zero. Fractions are rounded up to a nanosecond.
+    /// `now` is the time since 1970-01-01 00:00 UTC. If `now` is the response's `Date` plus its
+    /// [age](crate::headers::age), the two clocks need not agree. A time that has passed is a hint
+    /// of zero. Fractions are rounded up to a nanosecond.
     ///
     /// Dates are understood with the feature `http-date`; years of two digits are 1970 to 2069.
     ///

@@ -7,15 +7,15 @@ use crate::RetryAfter;
 
 /// The last part of the type's URL.
 const RETRY_INFO: &[u8] = b"/google.rpc.RetryInfo";
-/// The longest value that is read: servers bound all trailers together to 8 KiB by default.
+/// The longest value that is read, in bytes. Servers bound all trailers together to 8 KiB by
+/// default.
 const LONGEST: usize = 65_536;
 
 impl RetryAfter {
     /// Reads the delay of a `google.rpc.RetryInfo` from the value of the header or trailer
     /// `grpc-status-details-bin`: a `google.rpc.Status` in base64, with padding or without.
     ///
-    /// The first `RetryInfo` counts. A negative delay is a hint of zero. What is no such status,
-    /// or has no `RetryInfo`, is `None`.
+    /// The first `RetryInfo` counts. A negative delay is a hint of zero. Other values give `None`.
     ///
     /// # Examples
     ///
@@ -36,7 +36,7 @@ impl RetryAfter {
     }
 }
 
-/// Returns the delay in a `google.protobuf.Any`, if that is a `RetryInfo`.
+/// Returns the delay in a `google.protobuf.Any`, if the `Any` is a `RetryInfo`.
 fn retry_info(any: &[u8]) -> Option<Duration> {
     let mut fields = Fields(any);
     fields
@@ -58,7 +58,7 @@ fn retry_info(any: &[u8]) -> Option<Duration> {
             _ => {}
         }
     }
-    // Negative numbers have the highest bit.
+    // Negative numbers have the highest bit set, and count as zero.
     let seconds = i64::try_from(seconds).map_or(0, i64::unsigned_abs);
     let nanos = u32::try_from(nanos)
         .ok()
@@ -66,7 +66,7 @@ fn retry_info(any: &[u8]) -> Option<Duration> {
     Some(Duration::new(seconds, nanos.unwrap_or(0)))
 }
 
-/// The fields of a message of Protocol Buffers. Ends at the first that is not well formed.
+/// The fields of a message of Protocol Buffers. The iterator ends at the first malformed field.
 struct Fields<'a>(&'a [u8]);
 
 struct Field<'a> {
@@ -77,7 +77,7 @@ struct Field<'a> {
 enum Value<'a> {
     Number(u64),
     Bytes(&'a [u8]),
-    /// Of a fixed length.
+    /// A value of a fixed length.
     Other,
 }
 
@@ -134,7 +134,7 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// Decodes base64 of the standard alphabet, `None` if it is not that.
+/// Decodes base64 of the standard alphabet, or returns `None` for other text.
 fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
     let digits = text
         .iter()

@@ -1,4 +1,4 @@
-//! When to come back, in every form that services have: spans, times and dates.
+//! When to come back, in every form that services send: spans, times and dates.
 
 use core::{str, time::Duration};
 
@@ -6,11 +6,11 @@ use super::{date, decimal, is_digits, number};
 
 /// Nanoseconds of a second.
 pub(crate) const SECOND: u64 = 1_000_000_000;
-/// From this number on seconds are a time and not a span: the year 2001, or 31 years.
+/// Seconds from this number on are a time in or after 2001, and not a span of 31 years.
 const FIRST_TIME: u64 = 1_000_000_000;
-/// From this number on it is a time in milliseconds, whatever the unit of spans.
+/// Numbers from here on are a time in milliseconds, whatever the unit.
 const FIRST_TIME_IN_MILLIS: u64 = 1_000_000_000_000;
-/// From this number on it would be the year 5138 in milliseconds, and is wrong.
+/// Numbers from here on are wrong. In milliseconds they begin in the year 5138.
 const FIRST_TIME_IN_MICROS: u64 = 100_000_000_000_000;
 
 /// When to come back.
@@ -23,7 +23,7 @@ pub(crate) enum When {
 }
 
 impl When {
-    /// Returns the wait from `now`, since 1970. There is none for a time that has passed.
+    /// Returns the wait from `now`, which counts from 1970. It is zero for a time that has passed.
     pub(crate) const fn from(self, now: Duration) -> Duration {
         match self {
             Self::In(span) => span,
@@ -32,11 +32,11 @@ impl When {
     }
 }
 
-/// Reads the value of a header or a member that says when to come back: a number of units of so
-/// many nanoseconds, or a time since 1970, each with or without a fraction; a span like `6m0s`; a
-/// time of RFC 3339; or a date as in the header `Date`.
+/// Reads a value that says when to come back. The value is a number of units or a time since 1970,
+/// with or without a fraction. Else it is a span like `6m0s`, a time of RFC 3339, or a date as in
+/// `Date`. `unit` is the nanoseconds of a unit.
 ///
-/// The only reader of such values: services mix the forms, whatever the name says.
+/// All such values are read here, since services mix the forms.
 pub(crate) fn when(value: &[u8], unit: u64) -> Option<When> {
     let value = value.trim_ascii();
     if let Some(thousandths) = thousandths(value) {
@@ -76,7 +76,7 @@ fn span(value: &[u8]) -> Option<Duration> {
             b"ms" => 1,
             _ => return None,
         };
-        // From large to small, each once.
+        // Units stand from large to small, each once.
         if millis >= largest {
             return None;
         }
@@ -87,8 +87,8 @@ fn span(value: &[u8]) -> Option<Duration> {
     (largest < u64::MAX).then_some(sum)
 }
 
-/// Reads `2026-11-22T08:30:00Z`, with a fraction of seconds and an offset. ISO 8601 allows two
-/// things more: `2026-11-22T08:30Z`, and an offset of `+0100`.
+/// Reads `2026-11-22T08:30:00Z`, with a fraction of seconds and an offset. Two more forms of ISO
+/// 8601 are read: `2026-11-22T08:30Z`, and an offset of `+0100`.
 #[allow(
     clippy::arithmetic_side_effects,
     reason = "fields have at most four digits"
@@ -144,7 +144,7 @@ fn rfc3339(value: &[u8]) -> Option<Duration> {
         }
         _ => return None,
     };
-    // Days of years that begin in March.
+    // Counts the days in years that begin in March, where a leap day comes last.
     let (year, month) = if month > 2 {
         (year, month - 3)
     } else {

@@ -1,4 +1,4 @@
-//! Building scopes: what each is built from, and how many there may be.
+//! Building scopes: how each is made, and how many there may be.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -9,11 +9,11 @@ use crate::{
     config::{SettingsError, StrategyBuilder},
 };
 
-/// Java's store keeps 128; a state is small, and a client of many tables should not notice the
+/// Java's store keeps 128. A state is small, and a client of many tables should not reach the
 /// bound.
 const MAX_SCOPES: usize = 10_000;
 
-/// Makes the strategy of a key, or the one that operations without a key share.
+/// Makes the strategy of a key, or with `None` the strategy that operations without a key share.
 pub(super) type Make<S> = dyn Fn(Option<&str>) -> Result<S, SettingsError> + Send + Sync;
 
 /// Builds [`Scopes`].
@@ -25,7 +25,7 @@ pub(super) type Make<S> = dyn Fn(Option<&str>) -> Result<S, SettingsError> + Sen
 ///
 /// # Examples
 ///
-/// Every table its own rate and quota, and one of them more patience:
+/// Each table has its own rate and quota, and one table makes more attempts:
 ///
 /// ```
 /// use paceline::{Adaptive, ControlLaw};
@@ -48,13 +48,13 @@ pub struct ScopesBuilder<S> {
 }
 
 impl<S: RetryStrategy + 'static> ScopesBuilder<S> {
-    /// Builds each scope's strategy by `make`, which is given the key; `None` is for operations
-    /// without one.
+    /// Builds each scope's strategy by `make`, which gets the key, or `None` for operations without
+    /// a key.
     ///
-    /// `make` is called when a key is seen for the first time, or again after its scope was
-    /// dropped; for one key perhaps by two threads at once, of which one keeps its result. It may
-    /// panic: then nothing is made, and no room lost. A strategy's own events have the name that
-    /// `make` gives it.
+    /// `make` is called when a key is used for the first time, or again after its scope was
+    /// dropped. Two threads may call `make` for one key at once; one result is kept. If `make`
+    /// panics, nothing is made and no room is lost. A strategy's events have the name that `make`
+    /// gives it.
     pub fn new(
         make: impl Fn(Option<&str>) -> Result<S, SettingsError> + Send + Sync + 'static,
     ) -> Self {
@@ -64,11 +64,12 @@ impl<S: RetryStrategy + 'static> ScopesBuilder<S> {
         }
     }
 
-    /// Asks `make` first: where it returns a strategy, that is the key's; where it returns `None`,
-    /// the one that it would have been otherwise.
+    /// Asks `make` first for the strategy of a key. If `make` returns `None`, the strategy is built
+    /// as without this call.
     ///
-    /// Strategies built from one template share their settings in memory; those made here have
-    /// their own. An error refuses the scope. Give each the key for a name, which its events have.
+    /// Strategies built from one template share their settings in memory; a strategy made here has
+    /// its own. An error refuses the scope. Name each strategy by its key, so that its events have
+    /// the name.
     pub fn exceptions(
         mut self,
         make: impl Fn(&str) -> Option<Result<S, SettingsError>> + Send + Sync + 'static,
@@ -84,11 +85,11 @@ impl<S: RetryStrategy + 'static> ScopesBuilder<S> {
         self
     }
 
-    /// Builds the scopes, and the state that operations without one share.
+    /// Builds the scopes, and the state that operations without a scope share.
     ///
     /// # Errors
     ///
-    /// Returns [`SettingsError`] if there may be no scope, or if the settings are wrong.
+    /// Returns [`SettingsError`] if `max_scopes` is 0, or if the settings are wrong.
     pub fn build(self) -> Result<Scopes<S>, SettingsError> {
         if self.max_scopes == 0 {
             return Err(SettingsError::ZeroMaxScopes);
@@ -107,16 +108,14 @@ impl<S> fmt::Debug for ScopesBuilder<S> {
 }
 
 impl StrategyBuilder<Standard> {
-    /// Builds not one strategy but one for each scope, with these settings. What is wrong with them
-    /// shows at `build`.
+    /// Builds a strategy for each scope, with these settings. `build` reports wrong settings.
     pub fn scopes(self) -> ScopesBuilder<Standard> {
         ScopesBuilder::new(self.many())
     }
 }
 
 impl StrategyBuilder<Adaptive> {
-    /// Builds not one strategy but one for each scope, with these settings. What is wrong with them
-    /// shows at `build`.
+    /// Builds a strategy for each scope, with these settings. `build` reports wrong settings.
     ///
     /// A send rate starts when its scope is first used.
     pub fn scopes(self) -> ScopesBuilder<Adaptive> {

@@ -1,4 +1,4 @@
-//! The ways in which scopes say no.
+//! Why a scope is refused.
 
 use core::{error::Error, fmt};
 
@@ -8,16 +8,16 @@ use crate::strategy::settings::SettingsError;
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ScopeRefused {
-    /// There are as many scopes as there may be, and none was found that is idle and not in use.
+    /// There is no room for another scope, and no scope was found that is idle and not in use.
     Full {
-        /// The scopes there may be.
+        /// The most scopes that there may be.
         max: usize,
     },
     /// The key is too long.
     KeyTooLong {
         /// The bytes of the key.
         len: usize,
-        /// The bytes that a key may have.
+        /// The most bytes that a key may have.
         max: usize,
     },
     /// The settings of this scope are wrong.

@@ -30,8 +30,8 @@ impl ScopesSnapshot {
     /// | `paceline_scopes_evicted_total` | counter |
     /// | `paceline_scopes_refused_total` | counter |
     ///
-    /// What is inside of the scopes is published by each one's own snapshot; a label for each of
-    /// very many keys costs more than the scopes do.
+    /// The state of a scope is published by the scope's own snapshot. A label for each of very many
+    /// keys costs more than the scopes do.
     ///
     /// # Examples
     ///
@@ -46,7 +46,7 @@ impl ScopesSnapshot {
     pub fn publish(&self, name: &str) {
         describe(&PUBLISHED);
         let labels = [Label::new("scopes", String::from(name))];
-        // A gauge takes no 64 bits.
+        // A gauge takes no `u64`.
         let shown = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         gauge!("paceline_scopes", labels.iter()).set(shown(self.scopes));
         gauge!("paceline_scopes_max", labels.iter()).set(shown(self.max_scopes));

@@ -1,4 +1,4 @@
-//! The scopes as their users see them.
+//! The public type of scopes.
 
 use alloc::{boxed::Box, sync::Arc};
 use core::fmt;
@@ -6,48 +6,47 @@ use core::fmt;
 use super::{ScopeRefused, builder::Make, slot::Scope, store::Store};
 use crate::RetryStrategy;
 
-/// A strategy for each key: for each table, bucket, host, or whatever the service throttles on its
-/// own.
+/// A strategy for each key: for each table, bucket, host, or other resource that the service
+/// throttles separately.
 ///
-/// It is a strategy itself, whose operations go to the state that
-/// [`scope`](crate::Operation::scope) names, and a map from which [`get`](Self::get) takes one for
-/// as long as you like. Clones share all states, for clients of the same resources; two that are
-/// built apart share nothing.
+/// `Scopes` is itself a strategy: an operation uses the state that
+/// [`scope`](crate::Operation::scope) names. It is also a map, from which [`get`](Self::get) takes
+/// a scope. Clones share all states. Two `Scopes` that are built apart share nothing.
 ///
 /// # Cost
 ///
 /// Looking a key up takes no lock, allocates nothing and writes no memory that threads share. An
-/// operation by name counts itself in and out, in its scope's own cache line: operations on
-/// different scopes do not share one. A thread that uses one scope often should take a [`Scope`]
-/// once: through it nothing is counted.
+/// operation by name counts itself in and out, in its scope's own cache line. Operations on
+/// different scopes share no cache line. A thread that uses one scope often should take a [`Scope`]
+/// once, through which nothing is counted.
 ///
-/// A look-up takes some 25 ns in the cache, and 1 µs in random turn through a million scopes. With
-/// a key of 24 bytes each of these takes about 500 bytes under the published law and 700 under the
-/// paced one, and 1,000 and 1,200 once it has been throttled (x86-64 with glibc;
+/// A look-up takes some 25 ns in the cache, and 1 µs at random among a million scopes. With a key
+/// of 24 bytes a scope takes about 500 bytes under the published law and 700 under the paced law.
+/// Once throttled, a scope takes 1,000 and 1,200 bytes (x86-64 with glibc;
 /// `tests/allocations/scopes_of_many.rs` measures it). In a full store of 100,000 a new key takes
-/// 0.7 to 4 µs where others are idle. Where all are limited it is refused in 7 to 41 µs.
+/// 0.7 to 4 µs if other scopes are idle. If all are limited, the key is refused in 7 to 41 µs.
 ///
 /// # Bound
 ///
-/// There are at most [`max_scopes`](crate::scope::ScopesBuilder::max_scopes). A key for which there
-/// is room is never refused, and no scope is dropped for it, however many threads ask for it at
-/// once. When there is no room, an approximately least recently used scope is dropped (CLOCK). One
-/// call looks at 32 and spares those used since the last look. If it spared any and found no other,
-/// it looks at 32 more. A scope that is dropped has to be
+/// There are at most [`max_scopes`](crate::scope::ScopesBuilder::max_scopes). While there is room,
+/// no key is refused and no scope is dropped, however many threads ask at once. When there is no
+/// room, an approximately least recently used scope is dropped (CLOCK). One call looks at 32 scopes
+/// and spares the scopes used since the last look. If it spared some and dropped none, it looks at
+/// 32 more. A scope that is dropped has to be
 ///
 /// - not in use: there is no [`Scope`], no operation and no token of it, so no place in line
 ///   either; and
 /// - [idle](RetryStrategy::is_idle): the quota is full and nothing is limited, or neither was used
-///   for half an hour. What the scope had learned of its rate is lost.
+///   for half an hour. The rate that the scope had learned is lost.
 ///
-/// So a scope that nobody uses is idle within an hour, under every law. Two things keep a scope
-/// longer: a pause that the service asked for, and [settings](crate::SendRate::set_paced) that were
-/// changed under way.
+/// So an unused scope is idle within an hour, under every law. Two things keep a scope longer: a
+/// pause that the service asked for, and [settings](crate::SendRate::set_paced) that were changed
+/// at run time.
 ///
-/// If there is none, [`get`](Self::get) returns [`ScopeRefused`], and an operation by name goes to
-/// the [`shared`](Self::shared) state. So does an operation that names no scope, one whose key is
-/// too long, and one whose settings are wrong. There they are limited and retried together. Each
-/// refusal is counted.
+/// If no scope can be dropped, [`get`](Self::get) returns [`ScopeRefused`], and an operation by
+/// name uses the [`shared`](Self::shared) state. So does an operation without a scope, with too
+/// long a key, or with wrong settings. The shared state limits and retries these operations
+/// together. Each refusal is counted.
 ///
 /// # Examples
 ///
@@ -66,15 +65,14 @@ pub struct Scopes<S>(Arc<Store<S>>);
 
 /// How many scopes there are, and how many were refused or evicted.
 ///
-/// Each field was true at some moment of the call that made it, not necessarily the same one for
-/// all.
+/// Each field was true at some moment of the call, but not all need to be of the same moment.
 #[derive(Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ScopesSnapshot {
-    /// The scopes there are, those included that are being dropped.
+    /// The scopes that there are, including scopes that are being dropped.
     pub scopes: u64,
-    /// The most there may be.
+    /// The most scopes that there may be.
     pub max_scopes: u64,
     /// The scopes that were dropped, since the beginning.
     pub evicted: u64,
@@ -94,7 +92,7 @@ impl<S: RetryStrategy + 'static> Scopes<S> {
 
     /// Returns the scope of `key`, which is created if there is none.
     ///
-    /// Any string is a key, the empty one too.
+    /// Any string is a key, even an empty string.
     ///
     /// # Errors
     ///
@@ -110,25 +108,25 @@ impl<S: RetryStrategy + 'static> Scopes<S> {
         self.0.find(key).map(Scope::taking_over)
     }
 
-    /// Returns the strategy of operations that have no scope: that name none, or were refused one.
+    /// Returns the strategy of operations without a scope: they name no scope, or it was refused.
     #[must_use]
     pub fn shared(&self) -> &S {
         &self.0.shared
     }
 
-    /// Drops the state of `key`, even if it is not idle, and returns true; false if it is in use or
-    /// there is none.
+    /// Drops the state of `key`, even if it is not idle. Returns `false` if the state is in use or
+    /// missing.
     ///
-    /// For a resource that is no more, or whose throttling is to be forgotten.
+    /// Use this for a resource that no longer exists, or to forget its throttling.
     #[expect(clippy::must_use_candidate, reason = "false is no failure")]
     pub fn remove(&self, key: &str) -> bool {
         self.0.remove(key)
     }
 
-    /// Drops every scope that is idle and not in use, and returns how many there were.
+    /// Drops every scope that is idle and not in use, and returns their number.
     ///
-    /// Idle scopes stay until their room is needed. After a peak, this gives their memory back. It
-    /// looks at every scope, one after the other.
+    /// Idle scopes stay until their room is needed. After a peak, this gives their memory back. The
+    /// call looks at every scope, one after the other.
     #[expect(clippy::must_use_candidate, reason = "none is no failure")]
     pub fn evict_idle(&self) -> usize {
         self.0.evict_idle()
@@ -136,8 +134,8 @@ impl<S: RetryStrategy + 'static> Scopes<S> {
 
     /// Looks at the strategy of every scope, with its key, one after the other and in no order.
     ///
-    /// A scope that is created meanwhile may be left out. It takes no lock and counts as no use:
-    /// `look` may be told of a state that is dropped at that moment.
+    /// A scope that is created meanwhile may be left out. The call takes no lock and counts as no
+    /// use, so `look` may get a state that is just being dropped.
     ///
     /// # Examples
     ///
@@ -164,14 +162,14 @@ impl<S: RetryStrategy + 'static> Scopes<S> {
         self.0.for_each(look);
     }
 
-    /// Returns how many scopes are in use. It looks at every scope, one after the other.
+    /// Returns how many scopes are in use. The call looks at every scope, one after the other.
     #[must_use]
     pub fn count_in_use(&self) -> usize {
         self.0.count_in_use()
     }
 
-    /// Returns the counts. It reads a word for each. What is inside of the scopes,
-    /// [`for_each`](Self::for_each) shows.
+    /// Returns the counts, and reads a word for each. [`for_each`](Self::for_each) shows the states
+    /// of the scopes.
     #[must_use]
     pub fn snapshot(&self) -> ScopesSnapshot {
         let occupancy = &self.0.occupancy;

@@ -15,23 +15,23 @@ use crate::{
     usage::Usage,
 };
 
-/// What a look at a state that may be retired has found.
+/// The result of a look at a state that may be retired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
-    /// It was idle and unused, and is retired.
+    /// The state was idle and unused, and is now retired.
     Retired,
-    /// It was used since the last look. Whether it is idle was not asked.
+    /// The state was used since the last look. Whether it is idle was not checked.
     Spared,
-    /// It is in use, or not idle.
+    /// The state is in use, or not idle.
     Kept,
 }
 
 /// The state of one scope: alive until its usage is retired.
 pub(super) struct Slot<S> {
     pub(super) usage: Usage,
-    /// By which the occupancy names it: given out once.
+    /// The unique number by which the occupancy names the state.
     pub(super) number: u64,
-    /// The scopes that it is one of.
+    /// The scopes that the state belongs to.
     pub(super) owner: StrategyId,
     pub(super) key: Box<str>,
     pub(super) strategy: S,
@@ -51,10 +51,10 @@ impl<S> Slot<S> {
 }
 
 impl<S: RetryStrategy> Slot<S> {
-    /// Retires the state if it is idle and unused; if `sparing`, only if it was not used since the
-    /// last call either.
+    /// Retires the state if it is idle and unused. With `sparing` it must also be unused since the
+    /// last call.
     ///
-    /// For the thread that has taken it out of the line.
+    /// For the thread that has taken the state out of the queue.
     pub(super) fn retire(&self, sparing: bool) -> Look {
         match self.usage.look() {
             Some(true) if sparing => Look::Spared,
@@ -74,7 +74,7 @@ impl<S: RetryStrategy + 'static> Leave for Slot<S> {
     }
 }
 
-/// A state as the map knows it: by its key.
+/// A state in the map, which is found by its key.
 pub(super) struct Keyed<S>(pub(super) Arc<Slot<S>>);
 
 impl<S> Borrow<str> for Keyed<S> {
@@ -83,7 +83,7 @@ impl<S> Borrow<str> for Keyed<S> {
     }
 }
 
-/// As the key's, of which the map is asked.
+/// Hashes like the key, by which the map is asked.
 impl<S> Hash for Keyed<S> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.key.hash(state);
@@ -98,12 +98,12 @@ impl<S> PartialEq for Keyed<S> {
 
 impl<S> Eq for Keyed<S> {}
 
-/// A scope in use: its strategy, which is not dropped while there is a handle.
+/// The handle of a scope in use. A scope is not dropped while there is a handle.
 ///
-/// Made by [`Scopes::get`](crate::Scopes::get). It is the strategy (`Deref`), so that what one
-/// calls a strategy's, one calls the handle's; it looks nothing up and counts nothing. Cloning and
-/// dropping count in the scope's own cache line. A handle that is forgotten (`mem::forget`) keeps
-/// its scope in use until the process ends.
+/// Made by [`Scopes::get`](crate::Scopes::get). The handle derefs to the strategy, so the
+/// strategy's methods can be called on it. These calls look nothing up and count nothing. Cloning
+/// and dropping count in the scope's own cache line. A handle that is forgotten (`mem::forget`)
+/// keeps its scope in use until the process ends.
 ///
 /// # Examples
 ///
@@ -145,7 +145,7 @@ impl<S> Deref for Scope<S> {
 
 impl<S> Clone for Scope<S> {
     fn clone(&self) -> Self {
-        // It is in use, so it is not retired and may be entered.
+        // The scope is in use, so it is not retired and may be entered.
         let _ = self.0.usage.enter();
         Self(Arc::clone(&self.0))
     }

@@ -12,15 +12,15 @@ use super::{
 };
 use crate::{RetryStrategy, seam::Sequence, strategy::StrategyId, usage::Occupancy};
 
-/// How many scopes one caller looks at for want of a place, which takes a few cold cache lines
-/// each. If it has spared any that were used lately, it looks at so many once more without sparing.
+/// How many scopes one caller looks at if no place is free. A look takes a few cold cache lines. A
+/// caller that has spared recently used scopes looks at as many again, without sparing.
 const LOOKS: u64 = 32;
 
-/// A bucket's name and an object's key, the longest resource that AWS throttles by, fit. Hostile
-/// keys must not fill the memory.
+/// The most bytes of a key, so that hostile keys cannot fill the memory. The longest resource that
+/// AWS throttles fits, a bucket's name with an object's key.
 const MAX_KEY_LEN: usize = 1_280;
 
-/// What all clones of `Scopes` share.
+/// The state that all clones of `Scopes` share.
 pub(super) struct Store<S> {
     pub(super) id: StrategyId,
     pub(super) shared: S,
@@ -30,7 +30,7 @@ pub(super) struct Store<S> {
     map: HashMap<Keyed<S>, ()>,
     /// The states in the map that have no place yet, by number.
     pending: HashMap<u64, Arc<Slot<S>>>,
-    /// Every state that has its place, but for those that are being looked at.
+    /// The queue of states with a place, except states that are being looked at.
     line: SegQueue<Arc<Slot<S>>>,
 }
 
@@ -58,7 +58,7 @@ impl<S: RetryStrategy + 'static> Store<S> {
         None
     }
 
-    /// As [`find`](Self::find), but the state may be without a place.
+    /// Does the same as [`find`](Self::find), but the state may be without a place.
     fn find_pending(&self, key: &str) -> Option<Arc<Slot<S>>> {
         let map = self.map.pin();
         let (Keyed(slot), ()) = map.get_key_value(key)?;
@@ -85,9 +85,9 @@ impl<S: RetryStrategy + 'static> Store<S> {
 
     #[cold]
     fn create(&self, key: &str) -> Result<Arc<Slot<S>>, ScopeRefused> {
-        // While there is no room, so that no strategy is made in vain.
+        // Makes room first, so that no strategy is made in vain.
         while self.occupancy.is_full(self.occupancy.taken()) {
-            // Each state that had a place by then was in the map.
+            // Each state that had a place when the store was full was in the map.
             if let Some(slot) = self.find_pending(key) {
                 return self.with_place(slot);
             }
@@ -106,12 +106,11 @@ impl<S: RetryStrategy + 'static> Store<S> {
         self.with_place(slot)
     }
 
-    /// Puts `slot` into the map, or returns false if there is a state of its key that is not
-    /// retired.
+    /// Puts `slot` into the map, or returns `false` if its key has a live state.
     fn put(&self, slot: &Arc<Slot<S>>) -> bool {
         let map = self.map.pin();
-        // Not by `compute`, which is one step, but leaves a map that grows in pieces: a look-up in
-        // a million took five times as long.
+        // `compute` would be one step, but it leaves a growing map in pieces. A look-up in a
+        // million then took five times as long.
         loop {
             if map.try_insert(Keyed(Arc::clone(slot)), ()).is_ok() {
                 return true;
@@ -123,11 +122,11 @@ impl<S: RetryStrategy + 'static> Store<S> {
         }
     }
 
-    /// Sees to it that `slot`, which the caller has entered, has its place, if need be that of an
+    /// Makes sure that `slot`, which the caller has entered, has its place. If need be, evicts an
     /// idle scope.
     #[cold]
     fn with_place(&self, slot: Arc<Slot<S>>) -> Result<Arc<Slot<S>>, ScopeRefused> {
-        // Withdraws it also if the user's strategy panics.
+        // Withdraws the slot even if the user's strategy panics.
         let mut entered = Entered {
             store: self,
             slot: &slot,
@@ -141,13 +140,13 @@ impl<S: RetryStrategy + 'static> Store<S> {
         Ok(slot)
     }
 
-    /// Takes a place for `slot`, which the caller has entered, unless it has one. False if all
-    /// places are taken by others.
+    /// Takes a place for `slot`, which the caller has entered, unless it has a place. Returns
+    /// `false` if other states have all places.
     #[cold]
     fn place(&self, slot: &Arc<Slot<S>>) -> bool {
         loop {
             let seen = self.occupancy.taken();
-            // After the load: then it had none at that time.
+            // This check follows the load, so the slot had no place when `seen` was loaded.
             if seen.last() == slot.number || slot.usage.is_placed() {
                 self.note_place(slot);
                 return true;
@@ -155,7 +154,7 @@ impl<S: RetryStrategy + 'static> Store<S> {
             if self.occupancy.is_full(seen) {
                 return false;
             }
-            // One that is not pending any more is noted.
+            // The place of a state that is no longer pending is noted.
             if let Some(last) = self.pending.pin().get(&seen.last()) {
                 self.note_place(last);
             }
@@ -163,7 +162,7 @@ impl<S: RetryStrategy + 'static> Store<S> {
         }
     }
 
-    /// Notes that `slot` has its place. The first to do so puts it into the line.
+    /// Notes that `slot` has its place. The first caller puts the slot into the queue.
     fn note_place(&self, slot: &Arc<Slot<S>>) {
         if !slot.usage.is_placed() && slot.usage.place() {
             self.pending.pin().remove(&slot.number);
@@ -171,7 +170,7 @@ impl<S: RetryStrategy + 'static> Store<S> {
         }
     }
 
-    /// Ends the use of `slot`, which got no place. Its last user takes it out of the map.
+    /// Ends the use of `slot`, which got no place. The last user takes the slot out of the map.
     fn withdraw(&self, slot: &Arc<Slot<S>>) {
         if slot.usage.leave_unplaced() {
             self.pending.pin().remove(&slot.number);
@@ -183,7 +182,7 @@ impl<S: RetryStrategy + 'static> Store<S> {
     ///
     /// # Errors
     ///
-    /// If it finds none.
+    /// Returns [`ScopeRefused::Full`] if no idle scope is found.
     fn evict(&self) -> Result<(), ScopeRefused> {
         let looks = self.occupancy.taken().count().min(LOOKS);
         for sparing in [true, false] {
@@ -203,11 +202,11 @@ impl<S: RetryStrategy + 'static> Store<S> {
         Err(ScopeRefused::Full { max })
     }
 
-    /// Takes the first out of the line, and drops it if it is idle. Else it stands last. `None` if
-    /// there is none.
+    /// Takes the first state out of the queue, and drops the state if it is idle. Otherwise the
+    /// state goes last. Returns `None` if the queue is empty.
     fn look_at_the_first(&self, sparing: bool) -> Option<Look> {
         let slot = self.line.pop()?;
-        // It stands last also if the user's strategy panics.
+        // The state goes last even if the user's strategy panics.
         let first = Looked {
             line: &self.line,
             slot,
@@ -219,8 +218,8 @@ impl<S: RetryStrategy + 'static> Store<S> {
         Some(look)
     }
 
-    /// Takes a retired state out of the map, if another of its key has not replaced it yet, and
-    /// gives its place back.
+    /// Takes a retired state out of the map, unless another state has replaced it, and gives its
+    /// place back.
     fn forget(&self, slot: &Arc<Slot<S>>) {
         self.occupancy.note_eviction();
         self.take_out(slot);
@@ -232,15 +231,14 @@ impl<S: RetryStrategy + 'static> Store<S> {
         let _ = map.remove_if(&*slot.key, |Keyed(there), ()| Arc::ptr_eq(there, slot));
     }
 
-    /// Drops every idle scope, and returns how many there were.
+    /// Drops every idle scope, and returns their number.
     pub(super) fn evict_idle(&self) -> usize {
         let looks = 0..self.line.len();
         let is_retired = |_: &usize| self.look_at_the_first(false) == Some(Look::Retired);
         looks.filter(is_retired).count()
     }
 
-    /// Drops the state of `key`, idle or not, and returns true; or false if it is in use or there
-    /// is none.
+    /// Drops the state of `key`, idle or not. Returns `false` if the state is in use or missing.
     pub(super) fn remove(&self, key: &str) -> bool {
         let map = self.map.pin();
         let Some((Keyed(slot), ())) = map.get_key_value(key) else {
@@ -250,8 +248,8 @@ impl<S: RetryStrategy + 'static> Store<S> {
             return false;
         }
         self.forget(slot);
-        // It stands in the line still. By two looks for each, no more of those wait there than
-        // there are live ones.
+        // The state is still in the queue. Two looks for each removal keep the retired states there
+        // from outnumbering the live states.
         for _ in 0..2 {
             let line = &self.line;
             drop(line.pop().map(|slot| Looked { line, slot }));
@@ -276,7 +274,7 @@ impl<S: RetryStrategy + 'static> Store<S> {
     }
 }
 
-/// A use of a state, which ends unless it is kept.
+/// A use of a state, which ends on drop unless it is kept.
 struct Entered<'a, S: RetryStrategy + 'static> {
     store: &'a Store<S>,
     slot: &'a Arc<Slot<S>>,
@@ -291,7 +289,7 @@ impl<S: RetryStrategy + 'static> Drop for Entered<'_, S> {
     }
 }
 
-/// A state that has been taken out of the line. It stands last again unless it is retired.
+/// A state that has been taken out of the queue. On drop it goes last unless it is retired.
 struct Looked<'a, S> {
     line: &'a SegQueue<Arc<Slot<S>>>,
     slot: Arc<Slot<S>>,

@@ -13,8 +13,8 @@ use crate::{
 };
 
 impl<S: RetryStrategy + 'static> Scopes<S> {
-    /// Returns the strategy that is responsible for a token with `hold`, or `None` if another
-    /// set of scopes made it.
+    /// Returns the strategy that is responsible for a token with `hold`, or `None` if other
+    /// `Scopes` made the token.
     fn responsible<'a>(&'a self, hold: &'a Hold) -> Option<&'a S> {
         if hold.is_none() {
             return Some(self.shared());
@@ -23,7 +23,7 @@ impl<S: RetryStrategy + 'static> Scopes<S> {
         (slot.owner == self.store().id).then_some(&slot.strategy)
     }
 
-    /// Lets `record` end a token with the strategy that is responsible for it.
+    /// Lets `record` end a token with the strategy that is responsible for the token.
     fn ended(
         &self,
         mut token: RetryToken,
@@ -37,8 +37,8 @@ impl<S: RetryStrategy + 'static> Scopes<S> {
     }
 }
 
-/// Returns the token unless it has a scope already, as that of scopes within scopes has: it can
-/// hold but one.
+/// Returns the token unless it has a scope already, as with scopes within scopes. A token can hold
+/// only one scope.
 fn without_scope(token: RetryToken) -> Result<RetryToken, InitialTokenRefused> {
     if token.hold().is_none() {
         Ok(token)
@@ -56,8 +56,8 @@ impl<S: RetryStrategy + 'static> RetryStrategy for Scopes<S> {
         notify(event: &Event<'_>);
     }
 
-    /// Begins an operation on `scope`, which is in use as long as there is the token, or on the
-    /// shared state if there is none or it is refused.
+    /// Begins an operation on `scope`, which is in use as long as there is the token. Without a
+    /// scope, or if it is refused, the operation uses the shared state.
     fn acquire_initial_token(
         &self,
         scope: Option<&str>,
@@ -114,15 +114,14 @@ impl<S: RetryStrategy + 'static> RetryStrategy for Scopes<S> {
         self.responsible(token.hold())?.charge(token)
     }
 
-    /// Returns the state of operations without a scope. The scopes' own are seen by
-    /// [`for_each`](Self::for_each), and how many there are by the
-    /// [`snapshot`](Scopes::snapshot) that is no trait's.
+    /// Returns the state of operations without a scope. [`for_each`](Self::for_each) shows the
+    /// scopes, and the inherent [`snapshot`](Scopes::snapshot) shows their number.
     fn snapshot(&self) -> StrategySnapshot {
         self.shared().snapshot()
     }
 
-    /// Returns the identity of the state of operations without a scope. Each scope has its own,
-    /// which its events have, and its strategy in [`for_each`](Self::for_each).
+    /// Returns the identity of the state of operations without a scope. Each scope has its own
+    /// identity, which its events have, and its strategy in [`for_each`](Self::for_each).
     fn id(&self) -> Option<StrategyId> {
         self.shared().id()
     }

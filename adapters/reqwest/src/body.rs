@@ -20,19 +20,18 @@ use reqwest::{Body, Response, ResponseBuilderExt as _};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OneShotBody {
-    /// It is sent once, and whatever comes of it is returned. The extensions of a response that
-    /// would have been retried have a [`Stop`](paceline::operation::Stop) with the reason
+    /// The request is sent once, and its result is returned. If a response would have been retried,
+    /// its extensions have a [`Stop`](paceline::operation::Stop) with the reason
     /// [`NotRepeatable`](paceline::operation::StopReason::NotRepeatable).
     #[default]
     SendOnce,
-    /// It is not sent: the error is [`BodyNotRepeatable`] at once.
+    /// The request is not sent. It fails at once with [`BodyNotRepeatable`].
     Refuse,
 }
 
-/// A request was not sent because its body is a stream, which could not be sent again:
-/// [`OneShotBody::Refuse`].
+/// The error of [`OneShotBody::Refuse`]. The request was not sent, since its body is a stream.
 ///
-/// Found by [`downcast_ref`](reqwest_middleware::Error::Middleware) in the error of the request.
+/// [`downcast_ref`](reqwest_middleware::Error::Middleware) finds it in the request's error.
 ///
 /// # Examples
 ///
@@ -60,7 +59,7 @@ impl fmt::Display for BodyNotRepeatable {
 
 impl Error for BodyNotRepeatable {}
 
-/// Reads the beginning of the body of a response. Returns it, and the response without it.
+/// Reads the beginning of a response's body. Returns the beginning, and the response with the rest.
 pub(crate) async fn read(
     response: Response,
     left: Option<Duration>,
@@ -75,15 +74,15 @@ pub(crate) async fn read(
     (beginning, Unread { head, rest })
 }
 
-/// A response, and what was not read of its body.
+/// A response, and the unread rest of its body.
 pub(crate) struct Unread {
     pub(crate) head: Response,
     rest: Body,
 }
 
 impl Unread {
-    /// Returns the response as it was, and whether its whole body is there: then it holds no
-    /// connection.
+    /// Returns the response as it was, and whether its whole body was read. A whole response holds
+    /// no connection.
     pub(crate) fn after(self, beginning: BodyBeginning<reqwest::Error>) -> (Response, bool) {
         let (read, rest) = (Bytes::from(beginning.bytes), self.rest);
         let (body, is_whole) = match beginning.end {
@@ -109,7 +108,7 @@ impl Unread {
     }
 }
 
-/// Returns `response` with what `replace` makes of its body.
+/// Returns `response` with the body that `replace` returns.
 pub(crate) fn with_body(response: Response, replace: impl FnOnce(Body) -> Body) -> Response {
     let url = response.url().clone();
     let (parts, body) = http::Response::<Body>::from(response).into_parts();
@@ -124,7 +123,7 @@ pub(crate) fn with_body(response: Response, replace: impl FnOnce(Body) -> Body) 
     Response::from(replaced)
 }
 
-/// A body of which the beginning was read.
+/// A body whose beginning was read.
 struct Begun {
     read: Bytes,
     failed: Option<reqwest::Error>,

@@ -8,7 +8,7 @@ use reqwest_middleware::Error;
 
 /// A request was cut off when its [deadline](crate::Pacing::deadline) had passed.
 ///
-/// Found by [`downcast_ref`](reqwest_middleware::Error::Middleware) in the error of the request.
+/// [`downcast_ref`](reqwest_middleware::Error::Middleware) finds it in the request's error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadlinePassed {
     name: Option<Arc<str>>,
@@ -37,11 +37,11 @@ impl fmt::Display for DeadlinePassed {
 
 impl core::error::Error for DeadlinePassed {}
 
-/// Returns what an attempt without an answer came to.
+/// Returns the failure of an attempt without an answer.
 pub(crate) fn classify(error: &Error) -> Failure {
     match error {
         Error::Reqwest(error) => of_reqwest(error),
-        // Of another middleware, which alone knows what it means.
+        // Only the middleware that made the error knows its meaning.
         Error::Middleware(_) => Failure::not_retryable(),
     }
 }
@@ -61,8 +61,7 @@ fn of_reqwest(error: &reqwest::Error) -> Failure {
     }
     match IoErrorClassifier.classify_causes(error) {
         Some(failure) => failure,
-        // A connection that broke, or an answer that was none: HTTP's own errors are not the
-        // system's.
+        // The connection broke, or the answer was malformed. HTTP's own errors have no `io::Error`.
         None if error.is_request() => Failure::transient(),
         None => Failure::not_retryable(),
     }

@@ -9,7 +9,7 @@ use papaya::HashMap;
 
 type Make = dyn Fn(&str) -> Arc<dyn RetryStrategy> + Send + Sync;
 
-/// A strategy that is made when it is first needed. Who comes meanwhile waits for it.
+/// A strategy that is made when it is first needed. Requests that come meanwhile wait.
 type Made = OnceLock<Arc<dyn RetryStrategy>>;
 
 /// The strategies of the hosts so far. A look-up takes no lock and allocates nothing.
@@ -17,7 +17,7 @@ pub(crate) struct Hosts {
     map: HashMap<Box<str>, Arc<Made>>,
     make: Arc<Make>,
     max: usize,
-    /// Of the hosts that came when there was no room left: URLs may come from anywhere.
+    /// The strategy of hosts beyond `max`. The map is bounded, since URLs may come from anywhere.
     others: Made,
 }
 
@@ -31,7 +31,7 @@ impl Hosts {
         }
     }
 
-    /// Returns what makes strategies in the same way, with none made yet.
+    /// Returns an empty map that makes strategies in the same way.
     pub(crate) fn with_max(&self, max: usize) -> Self {
         Self::new(Arc::clone(&self.make), max)
     }
@@ -40,11 +40,11 @@ impl Hosts {
         let map = self.map.pin();
         let made = match map.get(host) {
             Some(made) => made,
-            // Threads that get here together may each add one.
+            // Threads that get here together may each add a host.
             None if map.len() >= self.max => {
                 return Arc::clone(self.others.get_or_init(|| (self.make)("")));
             }
-            // The map may call this for two threads, and keeps one.
+            // The map may make a cell for two threads, and keeps one cell.
             None => map.get_or_insert_with(Box::from(host), Arc::default),
         };
         Arc::clone(made.get_or_init(|| (self.make)(host)))

@@ -1,4 +1,4 @@
-// Its programs need the feature.
+// The README needs the feature.
 #![cfg_attr(any(not(doctest), feature = "llm"), doc = include_str!("../README.md"))]
 
 extern crate alloc;

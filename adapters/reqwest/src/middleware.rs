@@ -1,4 +1,4 @@
-//! Sending, attempt by attempt, as the operation says.
+//! Sends the attempts of a request, as the operation decides.
 
 use async_trait::async_trait;
 use http::Extensions;
@@ -40,11 +40,12 @@ impl Middleware for Pacing {
         let class = extensions.get::<Class>().copied();
         operation = operation.class(class.unwrap_or_default());
         operation = self.bounds.apply(operation);
-        // Of a loop in another task: what this task is inside of is found without it.
+        // The attempt of a loop in another task. A loop in this task is found without the
+        // extension.
         let carried = extensions.get::<OuterAttempt>().copied();
         let mut attempts = operation.inside(carried).start();
         let mut waiter = Waiter::new(DefaultSleep::new());
-        // What the caller gets if there is no other answer.
+        // The answer that the caller gets if no other follows.
         let mut last: Option<Result<Response>> = None;
         loop {
             let attempt = match waiter.next(&mut attempts, clock).await {
@@ -57,7 +58,7 @@ impl Middleware for Pacing {
                     return Ok(response);
                 }
             };
-            // The last attempt spares itself the copy.
+            // The last attempt needs no copy.
             let copy = (!attempt.is_last()).then(|| request.try_clone()).flatten();
             attempts.set_repeatable(copy.is_some() || attempt.is_last());
             let outer = attempts.outer();
@@ -84,7 +85,7 @@ impl Middleware for Pacing {
                 let cut_off = DeadlinePassed::new(attempts.name());
                 Judged::failed(Error::middleware(cut_off), Failure::timeout())
             });
-            // In a block, so that no wait keeps the reports.
+            // The block drops the reports before the next wait.
             let (mut result, is_whole, verdict) = {
                 let (mut result, costs) = (judged.answer, judged.costs);
                 let mut reports = Reports::at(clock).declaring(&judged.limits);
@@ -127,7 +128,7 @@ impl Middleware for Pacing {
     }
 }
 
-/// What the user says of this request, else what its method, query and headers say.
+/// Returns what the user set for this request, or else what its method, query and headers say.
 fn idempotency(request: &Request, extensions: &Extensions) -> Idempotency {
     let said = extensions.get::<Idempotency>().copied();
     let (method, query) = (request.method(), request.url().query());

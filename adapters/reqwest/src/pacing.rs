@@ -1,4 +1,4 @@
-//! The middleware as its users configure it.
+//! The middleware and its settings.
 
 use alloc::{string::String, sync::Arc};
 use core::{fmt, time::Duration};
@@ -18,7 +18,7 @@ use reqwest_middleware::Result;
 
 use crate::{OneShotBody, body, bounds::Bounds, error, hosts::Hosts};
 
-/// The most hosts that have a strategy of their own unless [`Pacing::max_hosts`] says otherwise.
+/// The most hosts with their own strategy, unless [`Pacing::max_hosts`] sets another number.
 const MAX_HOSTS: usize = 1_024;
 
 type Answers = dyn for<'a> Classifier<HttpResponseParts<'a>> + Send + Sync;
@@ -27,16 +27,16 @@ type Costs = dyn Fn(&HttpResponseParts<'_>) -> Option<Weights> + Send + Sync;
 type ScopeOf = dyn Fn(&Request) -> Option<String> + Send + Sync;
 type Choose = dyn Fn(&Request) -> Arc<dyn RetryStrategy> + Send + Sync;
 
-/// The middleware: every send of a request waits for its turn, and every failed one is sent again
-/// as a strategy decides.
+/// The middleware. Each send of a request waits for its turn, and a failed request is sent again if
+/// a strategy decides so.
 ///
-/// It ought to be the last that a client is given, so that all that the others do counts as one
-/// operation; those after it run for each attempt. Clones share strategies, quota and rate.
+/// Add it to a client last, so that the other middlewares run once for each operation. Middlewares
+/// after it run for each attempt. Clones share strategies, quota and rate.
 ///
-/// Inside of an attempt of another of paceline's loops it sends once
+/// Inside of an attempt of another loop of paceline it sends once
 /// ([`OuterAttempt`](paceline::operation::OuterAttempt)), and so do loops of paceline in the
-/// middlewares after it. Retries of others have to be switched off, or they multiply: a retry
-/// middleware, and reqwest's `ClientBuilder::retry`.
+/// middlewares after it. Switch off other retries, or they multiply: a retry middleware, and
+/// reqwest's `ClientBuilder::retry`.
 ///
 /// # Examples
 ///
@@ -79,8 +79,8 @@ impl Pacing {
         Self::shared(Arc::new(strategy))
     }
 
-    /// Uses [`Adaptive::bulk`] for all requests: for pipelines that may lose none to throttling. A
-    /// bare 503 is throttling, after which any request is sent again.
+    /// Uses [`Adaptive::bulk`] for all requests, for pipelines that may lose no request to
+    /// throttling. A bare 503 is throttling, after which any request is sent again.
     ///
     /// For other settings build the strategy with
     /// [`bulk`](paceline::config::StrategyBuilder::bulk), and give [`RefusalClassifier`] the same
@@ -99,8 +99,8 @@ impl Pacing {
         Self::new(Adaptive::bulk()).with_503(ServiceUnavailable::Throttle)
     }
 
-    /// Uses one strategy for all requests, which others have as well: another client, or the code
-    /// that looks at its state.
+    /// Uses one strategy for all requests. Another client can share the strategy, or code that
+    /// looks at its state.
     #[must_use]
     pub fn shared(strategy: Arc<dyn RetryStrategy>) -> Self {
         Self::of(Strategies::One(strategy))
@@ -108,10 +108,11 @@ impl Pacing {
 
     /// Makes a strategy for each host when its first request comes.
     ///
-    /// It is made once: requests that come to a new host together wait for it. At most 1,024 hosts
-    /// have one ([`max_hosts`](Self::max_hosts)); it is kept as long as the middleware. All others
-    /// share one, which is made for the host `""` when it is needed. Two ports of a host share one
-    /// too: [`by`](Self::by) tells them apart. Looking it up takes no lock.
+    /// The strategy is made once, and requests that come to a new host together wait for it. At
+    /// most 1,024 hosts have a strategy ([`max_hosts`](Self::max_hosts)), kept as long as the
+    /// middleware. All other hosts share a strategy, which is made for the host `""` when needed.
+    /// The ports of a host share a strategy; [`by`](Self::by) can separate them. A look-up takes no
+    /// lock.
     ///
     /// # Examples
     ///
@@ -133,7 +134,7 @@ impl Pacing {
 
     /// Asks `choose` for the strategy of each request: by tenant, by path, from a map of your own.
     ///
-    /// It is asked once for each operation, and keeps what is to be kept.
+    /// `choose` is called once for each operation, and has to keep the strategies.
     ///
     /// # Examples
     ///
@@ -172,9 +173,9 @@ impl Pacing {
         self
     }
 
-    /// Lets so many hosts have a strategy of their own: those that came first. With 0 all share
-    /// one. Has no effect but after [`by_host`](Self::by_host). Threads that bring new hosts at
-    /// the same moment may exceed it by one each.
+    /// Sets how many hosts have their own strategy; the first hosts get it. With 0 all hosts share
+    /// a strategy. This has an effect only after [`by_host`](Self::by_host). Threads that bring new
+    /// hosts at the same moment may exceed the number by one each.
     #[must_use]
     pub fn max_hosts(mut self, hosts: usize) -> Self {
         self.strategies = match self.strategies {
@@ -186,11 +187,11 @@ impl Pacing {
 
     /// Lets `classifier` say what answers mean; `None` is a success.
     ///
-    /// By default [`RefusalClassifier`], for which a bare 503 is
-    /// [`Overloaded`](ServiceUnavailable::Overloaded): it lowers the send rate, and a POST without
-    /// an idempotency key is not sent again. If the classifier
-    /// [wants](Classifier::wants_body) the body of a refusal, up to 64 KiB of it are read, and the
-    /// caller gets it as it came. The table of the AWS SDKs, where a 503 is transient:
+    /// The default is [`RefusalClassifier`], for which a bare 503 is
+    /// [`Overloaded`](ServiceUnavailable::Overloaded). A 503 then lowers the send rate, and a POST
+    /// without an idempotency key is not sent again. If the classifier
+    /// [wants](Classifier::wants_body) the body of a refusal, up to 64 KiB are read. The caller
+    /// still gets the whole body. The table of the AWS SDKs, where a 503 is transient:
     ///
     /// ```
     /// use paceline::{Adaptive, classify::HttpClassifier};
@@ -217,14 +218,14 @@ impl Pacing {
         self
     }
 
-    /// Lets `read` say what a response declares about the service's limits: by default
-    /// [`HeaderLimits`] does. Only a strategy that obeys them gets them, as
+    /// Lets `read` say what a response declares about the service's limits. The default is
+    /// [`HeaderLimits`]. `read` is called for strategies that obey such limits, as
     /// [`Adaptive::declared`](paceline::Adaptive::declared) does.
     ///
     /// # Examples
     ///
-    /// A client of GitHub that keeps to its hourly limit. Its secondary limits, a 403 with
-    /// `Retry-After` or a text that says so, are throttling by default:
+    /// A client of GitHub that keeps to the hourly limit. GitHub's secondary limits, a 403 with
+    /// `Retry-After` or a text of throttling, are throttling by default:
     ///
     /// ```
     /// use paceline::Adaptive;
@@ -255,9 +256,8 @@ impl Pacing {
         self
     }
 
-    /// Lets `read` say what a request cost of each send rate in truth, in tokens: the strategy
-    /// settles it with the [`Weights`] that the request was sent with, an extension of it. By
-    /// default nothing does.
+    /// Lets `read` say the true cost of a request at each send rate, in tokens. The strategy
+    /// settles it against the [`Weights`] in the request's extensions. By default no cost is read.
     ///
     /// # Examples
     ///
@@ -286,9 +286,9 @@ impl Pacing {
         self
     }
 
-    /// Names the scope of each request, for strategies that keep a state for each, as
-    /// paceline's `Scopes` (its feature `scopes`) do. `None` is the shared
-    /// state. By default requests have no scope.
+    /// Names the scope of each request, for strategies with a state for each scope, such as
+    /// paceline's `Scopes` (its feature `scopes`). `None` is the shared state. By default requests
+    /// have no scope.
     ///
     /// # Examples
     ///
@@ -324,30 +324,31 @@ impl Pacing {
 
     /// Gives each request `span`, with all its attempts and waits. No limit by default.
     ///
-    /// No backoff or wait begins that would use up what is left, and no attempt begins after it. If
-    /// a backoff or the wait for a turn does not fit, the last answer is returned at once; before
-    /// the first attempt the result is an error with a [`Stop`](paceline::operation::Stop). An
-    /// attempt under way is cut off, with [`DeadlinePassed`](crate::DeadlinePassed). The body of a
-    /// response is not, unless it is the body of a refusal that the classifier wants.
+    /// No backoff or wait begins that would use up the rest of the time, and no attempt begins
+    /// after the deadline. If a backoff or the wait for a turn does not fit, the last answer is
+    /// returned at once. Before the first attempt the result is an error with a
+    /// [`Stop`](paceline::operation::Stop). An attempt under way is cut off, with
+    /// [`DeadlinePassed`](crate::DeadlinePassed). A response's body is not cut off, unless the
+    /// classifier wants that body.
     #[must_use]
     pub const fn deadline(mut self, span: Duration) -> Self {
         self.bounds.deadline = Some(span);
         self
     }
 
-    /// Lets loops of paceline in the middlewares after it send again, which send several requests
-    /// for one, as a paginator does. By default they send once.
+    /// Lets loops of paceline in later middlewares send again. Use it if these send several
+    /// requests for one, as a paginator does. By default the loops send once.
     #[must_use]
     pub const fn composite(mut self) -> Self {
         self.bounds.composite = true;
         self
     }
 
-    /// Puts the [`OuterAttempt`](paceline::operation::OuterAttempt) among the extensions of each
-    /// request, for middlewares after it that send it in another task: a loop of paceline there
-    /// finds it, and sends once.
+    /// Puts the [`OuterAttempt`](paceline::operation::OuterAttempt) into the extensions of each
+    /// request, for later middlewares that send the request in another task. A loop of paceline
+    /// there finds the mark, and sends once.
     ///
-    /// What the middlewares await finds it without. It allocates for a request that has no
+    /// Loops that the middlewares await need no mark. A mark allocates if a request has no
     /// extensions.
     #[must_use]
     pub const fn mark_requests(mut self) -> Self {
@@ -355,7 +356,7 @@ impl Pacing {
         self
     }
 
-    /// Sends the number of each attempt in `header`. By default none is sent.
+    /// Sends the number of each attempt in `header`. By default no header is sent.
     ///
     /// # Examples
     ///
@@ -383,8 +384,8 @@ impl Pacing {
         self.scope.as_ref().and_then(|scope| scope(request))
     }
 
-    /// Returns the answer of an attempt, and what it means. Its body is read if that says more, for
-    /// as long as `left` returns.
+    /// Returns the answer of an attempt, and what it means. A body that the classifier wants is
+    /// read, for at most the time that `left` returns.
     pub(crate) async fn judge(
         &self,
         strategy: &dyn RetryStrategy,
@@ -431,8 +432,8 @@ impl Pacing {
         }
     }
 
-    /// Returns what a response declares about the service's limits, if `strategy` wants to know,
-    /// and what its request cost in truth.
+    /// Returns the limits that a response declares, if `strategy` obeys limits, and the true cost
+    /// of its request.
     fn declared(
         &self,
         strategy: &dyn RetryStrategy,
@@ -450,13 +451,13 @@ impl Pacing {
 /// The answer of an attempt, and what it means.
 pub(crate) struct Judged {
     pub(crate) answer: Result<reqwest::Response>,
-    /// `None` if it succeeded.
+    /// `None` if the attempt succeeded.
     pub(crate) failure: Option<Failure>,
-    /// Whether its whole body is here: then it holds no connection.
+    /// Whether the whole body was read, so that the answer holds no connection.
     pub(crate) is_whole: bool,
     pub(crate) limits: LimitReports,
     pub(crate) costs: Option<Weights>,
-    /// How long a success asks to be left alone.
+    /// The pause that a success asks for.
     pub(crate) pause: Option<Duration>,
 }
 

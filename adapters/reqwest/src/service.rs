@@ -1,4 +1,4 @@
-//! A client as a service of whatever becomes a request.
+//! A client as a service that builds its requests.
 
 use alloc::boxed::Box;
 use core::{
@@ -13,8 +13,8 @@ use reqwest::{Request, Response};
 use reqwest_middleware::ClientWithMiddleware;
 use tower_service::Service;
 
-/// A client with its middlewares, as a [`Service`] of whatever becomes a request: for client crates
-/// that let their users replace the transport.
+/// A client with its middlewares as a [`Service`] that builds its requests, for client crates whose
+/// transport users can replace.
 ///
 /// # Examples
 ///

@@ -16,8 +16,8 @@ use crate::{BoxError, Conclude, Refused};
 /// Decides what the result of an attempt means.
 ///
 /// Closures are classifiers: `|result: Result<&Response<_>, &BoxError>| -> Option<Failure>`. Built
-/// in are `HttpResults` and `GrpcResults`. The layers turn the errors of the service in them into
-/// [`BoxError`], so `E` is that.
+/// in are `HttpResults` and `GrpcResults`. `E` is [`BoxError`], since the layers box the errors of
+/// their service.
 ///
 /// # Examples
 ///
@@ -34,41 +34,41 @@ use crate::{BoxError, Conclude, Refused};
 /// let layer = RetryLayer::new(Standard::new(), classify);
 /// ```
 pub trait Classify<Res, E> {
-    /// What the caller gets for a response. [`Conclude`] hears of its end, if that comes later.
+    /// What the caller gets for a response. If the outcome comes later, [`Conclude`] gets it.
     type Answer<O: Conclude>;
 
-    /// Returns what failed, or `None` for a success, or if only the [`answer`](Self::answer) will
-    /// tell.
+    /// Returns the failure, or `None` for a success. It is also `None` if the outcome comes later,
+    /// with the [`answer`](Self::answer).
     fn classify(&self, result: Result<&Res, &E>) -> Option<Failure>;
 
-    /// Returns what a response declares about the service's limits. Nothing by default.
+    /// Returns the limits that a response declares. The default is none.
     fn limits(&self, response: &Res) -> LimitReports {
         let _ = response;
         LimitReports::new()
     }
 
-    /// Returns what the request of a response cost of each send rate in truth, in tokens. Nothing
-    /// by default.
+    /// Returns the true cost of a response's request at each send rate, in tokens. The default is
+    /// none.
     fn costs(&self, response: &Res) -> Option<Weights> {
         let _ = response;
         None
     }
 
-    /// Returns how long a success asks that nothing be sent. Nothing by default.
+    /// Returns the pause that a success asks for. The default is none.
     fn pause(&self, response: &Res) -> Option<Duration> {
         let _ = response;
         None
     }
 
-    /// Adds to a response for which there will be no other why its operation stopped, and after how
-    /// many attempts. The response as it is by default.
+    /// Adds to the last response why its operation stopped, and after how many attempts. The
+    /// default changes nothing.
     fn stopped(&self, response: Res, stop: Stop) -> Res {
         let _ = stop;
         response
     }
 
-    /// Returns what the caller gets for a request that a layer ended without an answer. The error
-    /// itself by default; `GrpcResults` answers with a status.
+    /// Returns what the caller gets for a request that a layer ended without an answer. The default
+    /// is the error; `GrpcResults` answers with a status.
     ///
     /// # Errors
     ///
@@ -77,10 +77,10 @@ pub trait Classify<Res, E> {
         Err(refused.into())
     }
 
-    /// Hands on a response for which there will be no other.
+    /// Hands on the last response.
     ///
-    /// `outcome` is there if [`classify`](Self::classify) returned `None`: it is to be recorded
-    /// now, or when it is known.
+    /// `outcome` is `Some` if [`classify`](Self::classify) returned `None`. It must be concluded
+    /// now, or when the outcome is known.
     fn answer<O: Conclude>(&self, response: Res, outcome: Option<O>) -> Self::Answer<O>;
 }
 
@@ -100,17 +100,17 @@ where
     }
 }
 
-/// Concludes `outcome`: all went well.
+/// Concludes `outcome` as a success.
 pub(crate) fn succeeded(outcome: Option<impl Conclude>) {
     if let Some(outcome) = outcome {
         outcome.conclude(None);
     }
 }
 
-/// The most causes that are looked through: an error may be its own cause.
+/// The most errors of a chain that are examined. An error may be its own cause.
 const DEEPEST: usize = 16;
 
-/// Returns what the error of a service means, as far as its type and its causes say.
+/// Returns the failure of a service's error, by its type and its causes.
 ///
 /// | error | failure |
 /// |---|---|
@@ -144,7 +144,7 @@ pub fn failure_of<E: 'static>(error: &E) -> Failure {
     known.unwrap_or(Failure::transient())
 }
 
-/// Returns what an error means that is, or was caused by, one of this crate or of tower.
+/// Returns the failure of an error of this crate or of tower, or of an error that it caused.
 fn ours(error: &(dyn Error + 'static)) -> Option<Failure> {
     let mut next = Some(error);
     for _ in 0..DEEPEST {

@@ -2,17 +2,17 @@
 
 use paceline::{Failure, strategy::AttemptCharge};
 
-/// A part that is to learn, once, the outcome of a request.
+/// A part that gets the outcome of a request, once.
 ///
-/// Dropped before that, it hears nothing: the request was cancelled.
+/// If it is dropped before, the request counts as cancelled.
 pub trait Conclude {
     /// Ends the request: `None` is success.
     ///
     /// The answer is on its way to the caller already, so a failure is recorded and not retried.
     fn conclude(self, failure: Option<&Failure>);
 
-    /// Returns what the request took of the send rates, to be settled once its true cost is known:
-    /// `None` if it had no weights, or its cost is known already. By default there is nothing.
+    /// Returns what the request took of the send rates, to be settled once its true cost is known.
+    /// It is `None` for a request without weights, for a known cost, and by default.
     fn charge(&self) -> Option<AttemptCharge> {
         None
     }

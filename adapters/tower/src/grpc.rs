@@ -1,4 +1,4 @@
-//! gRPC: what its status codes mean, wherever in a response they stand.
+//! gRPC: the meaning of its status codes, in headers and in trailers.
 
 mod body;
 mod results;
@@ -12,17 +12,17 @@ pub use results::GrpcResults;
 
 use crate::{Buffered, RetryLayer};
 
-/// The longest request that is kept to be sent again.
+/// The longest request that is kept to be sent again, in bytes.
 const LIMIT: usize = 65_536;
 
 impl<S: RetryStrategy> RetryLayer<S, GrpcResults, Buffered> {
-    /// Creates the layer for gRPC, as tonic's.
+    /// Creates the layer for clients of gRPC, such as tonic's.
     ///
-    /// Unary requests of up to 64 KiB are sent again, and so are streams that are there in full,
-    /// and of that length; [`replay`](Self::replay) with another [`Buffered`] changes that.
-    /// Calls may be carried out twice, unless [`idempotency`](Self::idempotency) says
-    /// otherwise: all of them are POST. The deadline of a call (`grpc-timeout`) is that of its
-    /// operation, and every attempt is told what is left of it.
+    /// Unary requests of up to 64 KiB are sent again, and so are complete streams of that length.
+    /// [`replay`](Self::replay) with another [`Buffered`] changes the length. All calls are POST,
+    /// so they may be carried out twice, unless [`idempotency`](Self::idempotency) says otherwise.
+    /// The deadline of a call (`grpc-timeout`) is the deadline of its operation. Each attempt
+    /// carries the time left.
     ///
     /// The service in the layer is sent [`Replayed`](crate::Replayed) bodies: for a tonic channel
     /// put `.map_request(|call: Request<Replayed<Body>>| call.map(Body::new))` between the two.

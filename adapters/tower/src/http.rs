@@ -1,6 +1,6 @@
 //! HTTP: what responses mean, and which requests can be sent twice.
 
-/// What [`Replay`](crate::Replay) asks of a request over HTTP whose answer is in its head.
+/// The methods of [`Replay`](crate::Replay) that need only the head of a request over HTTP.
 macro_rules! of_the_head {
     () => {
         fn weights(&self, request: &Self::Sent) -> Option<paceline::set::Weights> {
@@ -56,10 +56,10 @@ use paceline::{Adaptive, RetryStrategy, classify::ServiceUnavailable};
 use crate::RetryLayer;
 
 impl<S: RetryStrategy> RetryLayer<S, HttpResults, HttpRequests> {
-    /// Creates the layer for clients of HTTP whose bodies can be cloned; others add
+    /// Creates the layer for clients of HTTP whose bodies can be cloned. Other clients add
     /// `.replay(Buffered::up_to(65_536))`.
     ///
-    /// What may not be carried out twice is retried only if it was turned away: see
+    /// A request that may not be carried out twice is retried only if it was rejected: see
     /// [`Idempotency::of_request`].
     ///
     /// [`Idempotency::of_request`]: paceline::Idempotency::of_request

@@ -1,4 +1,4 @@
-//! For services that keep tower's own retries.
+//! The policy and budget for tower's retries.
 
 mod budget;
 mod retry_policy;

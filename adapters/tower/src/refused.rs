@@ -9,9 +9,9 @@ use paceline::{
     set::SetError,
 };
 
-/// A layer ended a request: its turn would not have come in time, or its deadline has passed.
+/// A layer ended a request, since its turn would not have come in time, or its deadline has passed.
 ///
-/// In a [`BoxError`](crate::BoxError), found by `downcast_ref`.
+/// `downcast_ref` finds it in a [`BoxError`](crate::BoxError).
 ///
 /// # Examples
 ///
@@ -29,15 +29,15 @@ pub struct Refused(Why);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Why {
-    /// No token of a send rate in time.
+    /// No token of a send rate would come in time.
     NotInTime(Duration),
     /// Several send rates refused.
     Set(SetError),
     /// The operation was stopped before another attempt.
     Stopped(Stop),
-    /// An attempt under way was cut off at the deadline. With the name of the strategy.
+    /// An attempt under way was cut off at the deadline. Has the strategy's name.
     CutOff(Option<Arc<str>>),
-    /// The service was not ready before the deadline. With the name of the strategy.
+    /// The service was not ready before the deadline. Has the strategy's name.
     NotReady(Option<Arc<str>>),
 }
 
@@ -51,7 +51,7 @@ impl Refused {
     }
 
     /// Returns the [name](paceline::RetryStrategy::name) of the strategy, or of the scope. A send
-    /// rate has none.
+    /// rate has no name.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         match &self.0 {
@@ -61,8 +61,8 @@ impl Refused {
         }
     }
 
-    /// Returns `true` if time was up: the deadline of the request or of the layer has passed, or
-    /// would have before its turn.
+    /// Returns `true` if the deadline of the request or of the layer has passed, or would have
+    /// passed before the turn.
     #[must_use]
     pub const fn is_deadline(&self) -> bool {
         match &self.0 {
@@ -72,8 +72,8 @@ impl Refused {
         }
     }
 
-    /// Returns the time until it would have been let go, at the rate of the moment. Zero if the
-    /// time was up.
+    /// Returns the time until the request would have been sent, at the current rate. It is zero if
+    /// the time was up.
     #[must_use]
     pub const fn wait(&self) -> Duration {
         match &self.0 {
@@ -87,8 +87,8 @@ impl Refused {
         }
     }
 
-    /// Returns why the operation was stopped, `None` if it was not the operation that stopped: a
-    /// send rate refused, the service was not ready, or an attempt was cut off.
+    /// Returns why the operation was stopped. It is `None` if a send rate refused, the service was
+    /// not ready, or an attempt was cut off.
     #[must_use]
     pub const fn stop(&self) -> Option<&Stop> {
         match &self.0 {
@@ -97,8 +97,8 @@ impl Refused {
         }
     }
 
-    /// Returns what several send rates refused a request for, and which of them, `None` if it was
-    /// not they that refused.
+    /// Returns which of several send rates refused a request, and why. It is `None` for another
+    /// cause.
     #[must_use]
     pub const fn set(&self) -> Option<SetError> {
         match self.0 {
@@ -116,7 +116,7 @@ impl From<Stop> for Refused {
 
 impl From<AcquireError> for Refused {
     fn from(error: AcquireError) -> Self {
-        // One token is no weight that there is not.
+        // A request of one token always has a wait.
         Self(Why::NotInTime(error.wait().unwrap_or_default()))
     }
 }

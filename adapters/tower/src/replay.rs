@@ -9,10 +9,10 @@ use paceline::{
     set::Weights,
 };
 
-/// Makes the requests of an operation's attempts out of the one that the caller made.
+/// Makes the requests of an operation's attempts from the caller's request.
 ///
-/// [`Clones`] clones it; `HttpRequests` does too, and knows which methods may be repeated;
-/// `Buffered` is for bodies that cannot be cloned.
+/// [`Clones`] clones the request. `HttpRequests` also clones it, and knows which methods may be
+/// repeated. `Buffered` is for bodies that cannot be cloned.
 ///
 /// # Examples
 ///
@@ -45,29 +45,29 @@ use paceline::{
 /// }
 /// ```
 pub trait Replay<Req> {
-    /// What the service in the layer is sent.
+    /// The requests that the service in the layer gets.
     type Sent;
 
-    /// Turns the caller's request into what is sent.
+    /// Turns the caller's request into the request that is sent.
     fn sendable(&self, request: Req) -> Self::Sent;
 
-    /// Returns a copy for another attempt, or `None` if there can be none: then there is one
-    /// attempt.
+    /// Returns a copy for another attempt. `None` means that there is only one attempt.
     fn copy(&self, request: &Self::Sent) -> Option<Self::Sent>;
 
     /// Returns whether `request` may be carried out twice.
     fn idempotency(&self, request: &Self::Sent) -> Idempotency;
 
     /// Returns how many tokens of each send rate `request` takes, for a strategy with
-    /// [several](paceline::config::StrategyBuilder::also). `None` by default: one of each.
+    /// [several](paceline::config::StrategyBuilder::also). The default is `None`, which takes one
+    /// of each.
     fn weights(&self, request: &Self::Sent) -> Option<Weights> {
         let _ = request;
         None
     }
 
     /// Returns the time that `request` itself allows for all its attempts and waits, as the header
-    /// `grpc-timeout` does. It counts beside [`RetryLayer::deadline`](crate::RetryLayer::deadline).
-    /// `None` by default.
+    /// `grpc-timeout` does. The sooner of it and
+    /// [`RetryLayer::deadline`](crate::RetryLayer::deadline) counts. `None` by default.
     fn deadline(&self, request: &Self::Sent) -> Option<Duration> {
         let _ = request;
         None
@@ -78,21 +78,21 @@ pub trait Replay<Req> {
         let _ = (request, left);
     }
 
-    /// Returns whether something waits for `request`: foreground by default.
+    /// Returns the class of `request`, foreground by default.
     fn class(&self, request: &Self::Sent) -> Class {
         let _ = request;
         Class::Foreground
     }
 
-    /// Returns the attempt of an outer loop that `request` carries among its extensions: then it is
-    /// sent once. `None` by default; the attempt that the task itself is inside of is found without
-    /// it.
+    /// Returns the attempt of an outer loop from the extensions of `request`, which is then sent
+    /// once. The default is `None`. The outer attempt of the same task is found without this
+    /// method.
     fn outer(&self, request: &Self::Sent) -> Option<OuterAttempt> {
         let _ = request;
         None
     }
 
-    /// Lets `request` carry its attempt to loops that run in other tasks: see
+    /// Marks `request` with its attempt for loops in other tasks: see
     /// [`RetryLayer::mark_requests`](crate::RetryLayer::mark_requests). Does nothing by default.
     fn mark(&self, request: &mut Self::Sent, outer: OuterAttempt) {
         let _ = (request, outer);
@@ -105,7 +105,7 @@ pub trait Replay<Req> {
     }
 }
 
-/// Clones requests of any type, and takes them for idempotent.
+/// Clones requests of any type, and treats them as idempotent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clones;
 

@@ -1,19 +1,19 @@
-//! Just as much XML as it takes to find an error code.
+//! A minimal reader of XML that finds an error code.
 
 use super::bare_code;
 
-/// Elements on the way from the root to the code.
+/// The reader's place on the path from the root to the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Root,
     Response,
     Errors,
     Error,
-    /// Off the way, this many elements deep.
+    /// Off the path, this many elements deep.
     Beside(usize, Side),
 }
 
-/// Where it leaves the way.
+/// The element where the reader left the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Response,
@@ -28,7 +28,7 @@ enum Part<'a> {
     Nothing,
 }
 
-/// Returns the code of the error that `rest` is.
+/// Returns the code of the error in `rest`.
 pub(super) fn error_code(mut rest: &[u8]) -> Option<&str> {
     let mut place = Place::Root;
     loop {
@@ -76,13 +76,13 @@ impl Place {
             Self::Beside(0 | 1, Side::Errors) => Some(Self::Errors),
             Self::Beside(0 | 1, Side::Error) => Some(Self::Error),
             Self::Beside(depth, side) => Some(Self::Beside(depth.saturating_sub(1), side)),
-            // The first error had no code, or there was none.
+            // The first error had no code, or there was no error.
             Self::Root | Self::Response | Self::Errors | Self::Error => None,
         }
     }
 }
 
-/// Reads what begins with `<`, and returns what is behind it.
+/// Reads the tag that `text` begins with, and returns the text after it.
 fn part(text: &[u8]) -> Option<(Part<'_>, &[u8])> {
     let nothing = |rest| (Part::Nothing, rest);
     if let Some(inner) = text.strip_prefix(b"<!--") {
@@ -109,7 +109,7 @@ fn part(text: &[u8]) -> Option<(Part<'_>, &[u8])> {
     Some((Part::Open { name, empty }, rest))
 }
 
-/// Returns where the tag ends: at a `>` that stands in no attribute.
+/// Returns where the tag ends, which is at the first `>` outside an attribute.
 fn tag_end(tag: &[u8]) -> Option<usize> {
     let mut quote = None;
     tag.iter().position(|byte| {
@@ -123,7 +123,7 @@ fn tag_end(tag: &[u8]) -> Option<usize> {
     })
 }
 
-/// Returns what is behind the first `end`.
+/// Returns the text after the first `end`.
 fn behind<'a>(text: &'a [u8], end: &[u8]) -> Option<&'a [u8]> {
     let at = text.windows(end.len()).position(|window| window == end)?;
     text.get(at.checked_add(end.len())?..)

@@ -1,10 +1,10 @@
-//! Counts, and lists of them.
+//! Counts and lists of counts.
 
 use super::field::Number;
 use crate::headers::{is_digits, number};
 
 /// Reads a count: digits, with or without commas between thousands (`4,987`), and with a fraction,
-/// which is left off (`598.0`).
+/// which is dropped (`598.0`).
 pub(super) fn count(value: &[u8]) -> Option<u64> {
     let value = value.trim_ascii();
     let mut parts = value.splitn(2, |byte| *byte == b'.');
@@ -48,7 +48,7 @@ pub(super) fn list(value: &[u8]) -> Option<Vec<Item>> {
         let mut parameters = part.split(|byte| *byte == b';');
         let digits = parameters.next()?;
         let mut item = alone(count(digits)?);
-        // `4,987;w=60` may be 4,987, or 4 and 987. Of 100,100;w=60 both are the same limit.
+        // `4,987;w=60` may be 4,987, or 4 and 987. In `100,100;w=60` both counts are one limit.
         let group = digits.trim_ascii_end();
         let is_group = is_bare && group.len() == 3 && is_digits(group);
         if is_group && items.first().is_some_and(|first| first.count != item.count) {

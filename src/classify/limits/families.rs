@@ -6,20 +6,20 @@ use super::reader::Reader;
 use crate::headers::time::SECOND;
 use crate::law::{Dimension, LimitName, LimitReport, Reset};
 
-/// Shopify's bucket is whole again after this time, whatever the plan.
+/// The time in which Shopify's bucket fills, under every plan.
 const SHOPIFY_WINDOW: Duration = Duration::from_secs(20);
 const MILLISECOND: u64 = SECOND / 1_000;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
-/// The parts in which the limit of a plan is counted: a fraction has six digits.
+/// The limit of a plan, in millionths of the plan.
 const PARTS: u64 = 1_000_000;
 
-/// The headers of one limit, and what they do not say.
+/// The headers of one limit, and the facts that they leave out.
 pub(super) struct Family {
     pub(super) limit: &'static str,
     pub(super) left: Left,
-    /// The first of these that is right counts.
+    /// The first header with a valid reset counts.
     resets: [&'static str; 2],
     /// The nanoseconds of a unit of the reset.
     unit: u64,
@@ -35,16 +35,16 @@ pub(super) struct Family {
 pub(super) enum Left {
     /// The header of what remains.
     Is(&'static str),
-    /// The header of the fraction that is used, how much the whole is there, and the header whose
-    /// word counts more. The limit has [`PARTS`].
+    /// The header of the used fraction, the value that means all, and the header of the state,
+    /// which overrides the fraction. The limit is [`PARTS`].
     Used(&'static str, u64, &'static str),
 }
 
-/// In what time a limit may be used once.
+/// The time in which a limit may be used up once.
 enum Window {
     Untold,
     Nanos(u64),
-    /// This header says it, in units of so many nanoseconds.
+    /// The header of the window, and the nanoseconds of its unit.
     In(&'static str, u64),
 }
 
@@ -56,7 +56,7 @@ enum Back {
     RefillsInSpans,
     /// All at once.
     Windows,
-    /// All at once if there is no reset, as the names say.
+    /// All at once if there is no reset. The header names say the window.
     WindowsUntold,
 }
 
@@ -67,7 +67,7 @@ const OUTPUT: Dimension = Dimension::Named(LimitName::of(b"output-tokens"));
 /// What a subscription allows in hours or days, in [`PARTS`].
 const PLAN: Dimension = Dimension::Named(LimitName::of(b"plan"));
 
-/// Makes the names of the headers for a limit, what remains of it, and its reset.
+/// Makes the names of the headers for a limit, its rest, and its reset.
 macro_rules! names {
     ($stem:literal..) => {
         [
@@ -111,8 +111,8 @@ const fn in_millis(family: Family) -> Family {
     }
 }
 
-/// A plan of which the first header says what part of `whole` is used. The others are of its state
-/// and its resets.
+/// A plan. The first header says how much of `whole` is used; the others are the state and two
+/// resets.
 const fn plan(
     [used, state, first, second]: [&'static str; 4],
     whole: u64,
@@ -128,11 +128,11 @@ const fn plan(
 
 #[rustfmt::skip]
 pub(super) const FAMILIES: [Family; 27] = [
-    // "Rate limits", OpenAI API; "Rate Limits", GroqDocs. Azure and GitHub Models say the time,
-    // too. SambaNova and DigitalOcean say a time since 1970, whose meaning differs.
+    // "Rate limits", OpenAI API; "Rate Limits", GroqDocs. Azure and GitHub Models send the window,
+    // too. SambaNova and DigitalOcean send a reset since 1970, with another meaning.
     family(names!(.."requests"), REQUESTS, "", Window::In("x-ratelimit-renewalperiod-requests", SECOND), Back::RefillsInSpans),
     family(names!(.."tokens"), TOKENS, "", Window::In("x-ratelimit-renewalperiod-tokens", SECOND), Back::RefillsInSpans),
-    // "Rate limits", Claude Docs: a token bucket, whose limits are all of a minute.
+    // "Rate limits", Claude Docs: a token bucket. All limits are for a minute.
     family(names!("anthropic-ratelimit-requests"..), REQUESTS, "", Window::Nanos(MINUTE), Back::Refills),
     family(names!("anthropic-ratelimit-tokens"..), TOKENS, "", Window::Nanos(MINUTE), Back::Refills),
     family(names!("anthropic-ratelimit-input-tokens"..), INPUT, "", Window::Nanos(MINUTE), Back::Refills),
@@ -151,10 +151,10 @@ pub(super) const FAMILIES: [Family; 27] = [
     family(names!(.."tokens-day"), TOKENS, "day", Window::Nanos(DAY), Back::WindowsUntold),
     // "Quota-Specific Response Headers", DigitalOcean Docs.
     family(names!(.."tokens-per-minute"), TOKENS, "", Window::Nanos(MINUTE), Back::WindowsUntold),
-    // "Rate limiting", Linear Developers: a leaky bucket, whose limits are all of an hour.
+    // "Rate limiting", Linear Developers: a leaky bucket. All limits are for an hour.
     family(names!("x-ratelimit-requests"..), REQUESTS, "", Window::Nanos(HOUR), Back::Refills),
     family(names!("x-ratelimit-complexity"..), TOKENS, "", Window::Nanos(HOUR), Back::Refills),
-    // "Rate Limit", KuCoin API: pools by weights, which are not told.
+    // "Rate Limit", KuCoin API: pools by weights, which are not sent.
     in_millis(family(names!("gw-ratelimit"..), REQUESTS, "", Window::Untold, Back::Windows)),
     // "Rate Limits", BigCommerce.
     in_millis(family(["x-rate-limit-requests-quota", "x-rate-limit-requests-left", "x-rate-limit-time-reset-ms"], REQUESTS, "", Window::In("x-rate-limit-time-window-ms", MILLISECOND), Back::Windows)),
@@ -184,7 +184,7 @@ impl Family {
         let report = match self.left {
             Left::Is(header) => LimitReport::new(reader.count(header)?),
             Left::Used(header, whole, state) => {
-                // The whole is a second, and a part of it a microsecond.
+                // In `amount` the whole counts as a second, and a part as a microsecond.
                 let unit = SECOND.checked_div(whole)?;
                 let used = reader.amount(header, unit)?.div_ceil(SECOND / PARTS);
                 let left = match reader.single(state) {
@@ -245,7 +245,7 @@ pub(super) fn binance(reader: &mut Reader<'_>, limit: u64) {
 
 /// Names of two limits, and their windows in nanoseconds.
 type Windows = [(&'static str, u64); 2];
-/// The headers of Strava for all requests and for those that read, and their limits.
+/// Strava's headers for all requests and for reads, and their limits.
 const STRAVA: [([&str; 2], Windows); 2] = [
     (
         ["x-ratelimit-limit", "x-ratelimit-usage"],
@@ -257,8 +257,8 @@ const STRAVA: [([&str; 2], Windows); 2] = [
     ),
 ];
 
-/// "Rate Limits", Strava Developers: lists of what is allowed and used in a quarter of an hour and
-/// in a day, which begin at whole multiples of them.
+/// "Rate Limits", Strava Developers: lists of the requests allowed and used in a quarter of an hour
+/// and in a day. Windows begin at multiples of their length.
 pub(super) fn strava(reader: &mut Reader<'_>) {
     // `3,250` are two counts.
     let pair = |value: &[u8]| {
@@ -279,8 +279,8 @@ pub(super) fn strava(reader: &mut Reader<'_>) {
     }
 }
 
-/// "Usage Plans and Rate Limits", Selling Partner API: so many requests in a second. What is left is
-/// not told. One of two that are back in twice the time is what paces so.
+/// "Usage Plans and Rate Limits", Selling Partner API: a rate in requests a second, without what is
+/// left. A report of one left of two, in the window of two requests, paces at this rate.
 pub(super) fn selling_partner(reader: &mut Reader<'_>) {
     let Some(rate) = reader.amount("x-amzn-ratelimit-limit", SECOND) else {
         return;

@@ -1,4 +1,4 @@
-//! The structured fields (RFC 9651) in which a service says its limits: lists and dictionaries of
+//! The structured fields (RFC 9651) in which a service declares limits: lists and dictionaries of
 //! numbers.
 
 use core::convert::Infallible;
@@ -11,7 +11,7 @@ use sfv::{
     },
 };
 
-/// What stands in a place where a number that is not negative belongs.
+/// What stands in the place of a number from zero on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Number {
     #[default]
@@ -66,7 +66,7 @@ pub(super) struct Member {
     pub(super) remaining: Number,
     /// `t`, the seconds until the reset.
     pub(super) reset: Number,
-    /// `a`, what is available: the name that `r` may get.
+    /// `a`, what is available: another name for `r`.
     pub(super) available: Number,
     /// `c`, what the request cost.
     pub(super) cost: Number,
@@ -74,11 +74,11 @@ pub(super) struct Member {
     pub(super) unit: Option<String>,
     /// `pk`, the key of the partition.
     pub(super) partition: Partition,
-    /// All parameters: names and values, each with an end that none has in it.
+    /// All parameters: names and values, each ended by a byte that no parameter contains.
     pub(super) parameters: Vec<u8>,
 }
 
-/// The key of a partition: what stands in the place of a byte sequence.
+/// The key of a partition, which should be a byte sequence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Partition {
     #[default]
@@ -101,8 +101,8 @@ impl From<&BareItemFromInput<'_>> for Partition {
 }
 
 impl Member {
-    /// Returns what remains and the seconds until the reset: `r` and `t`, or else `a` and `w`, of
-    /// which `t` may still have its old name.
+    /// Returns what remains and the seconds until the reset. They are `r` and `t`, or without `r`
+    /// they are `a` and `t` or `w`.
     pub(super) fn left(&self) -> Result<Option<(u64, Option<u64>)>, Malformed> {
         let (left, reset) = match self.remaining {
             Number::Absent if self.reset == Number::Absent => (self.available, self.window),
@@ -181,7 +181,7 @@ impl<'de> ItemVisitor<'de> for &mut Member {
     }
 }
 
-/// Of a parameter that comes twice the last counts (RFC 9651, section 4.2.3.2).
+/// If a parameter comes twice, the last counts (RFC 9651, section 4.2.3.2).
 impl<'de> ParameterVisitor<'de> for &mut Member {
     type Out = ();
     type Error = Infallible;
@@ -232,7 +232,7 @@ fn text(item: &BareItemFromInput<'_>) -> Option<String> {
     }
 }
 
-/// Of a key that comes twice the last counts (RFC 9651, section 4.2.2).
+/// If a key comes twice, the last counts (RFC 9651, section 4.2.2).
 impl<'de> DictionaryVisitor<'de> for &mut Dictionary {
     type Out = ();
     type Error = Infallible;

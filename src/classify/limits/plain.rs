@@ -13,17 +13,17 @@ pub(super) struct Family {
     pub(super) limit: &'static str,
     remaining: &'static str,
     resets: &'static [&'static str],
-    /// Lists the policies: `1;w=1, 15000;w=2592000`.
+    /// The header of the policies: `1;w=1, 15000;w=2592000`.
     policy: &'static str,
-    /// Says the seconds of the window.
+    /// The header of the window in seconds.
     window: &'static str,
-    /// Names the limit.
+    /// The headers of the limit's name.
     names: &'static [&'static str],
-    /// Only services whose limits come back all at once send one of these.
+    /// Headers that only a service sends whose limits come back all at once.
     windows: &'static [&'static str],
 }
 
-/// The most official first.
+/// The family of the IETF drafts comes first.
 pub(super) const FAMILIES: [Family; 3] = [
     // "RateLimit Fields for HTTP", IETF drafts 03 to 06; "Rate limits on GitLab.com", GitLab Docs,
     // with a time; "Docker Hub pull usage and limits", Docker Docs, without a reset; "Rate Limiting",
@@ -88,7 +88,8 @@ pub(super) fn read(reader: &mut Reader<'_>) {
     }
 }
 
-/// Returns the policies of a family. Structured ones are of the field `RateLimit`.
+/// Returns the policies of a family. Structured policies belong to `RateLimit`, and are not counted
+/// as wrong.
 fn policies(reader: &mut Reader<'_>, family: &Family) -> Vec<Item> {
     let known = if reader.has("ratelimit") {
         reader.single(family.policy).and_then(list)
@@ -107,7 +108,7 @@ fn one(
 ) {
     let remaining = remaining.count;
     let limit = limits.first().map(|item| item.count).or_else(|| {
-        // Reddit says what is used instead.
+        // Reddit sends the used count instead of a limit.
         let used = reader.count("x-ratelimit-used");
         used.map(|used| remaining.saturating_add(used))
     });
@@ -132,7 +133,7 @@ fn one(
     if let Some(name) = names.find_map(|name| reader.headers.get(*name)) {
         report = report.policy(LimitName::new(name));
     } else if let Some(limit) = limit {
-        // The tightest of several policies, and the next response may show another one.
+        // The tightest of several policies. The next response may show another.
         if listed.clone().any(|item| item.count != limit) {
             report = report.policy(by_limit(limit));
         }
@@ -147,8 +148,8 @@ fn one(
     reader.push(report);
 }
 
-/// "Adjusting your code for rate limiting", Atlassian Data Center: so many come back in each
-/// interval. Returns the time in which all of them do.
+/// "Adjusting your code for rate limiting", Atlassian Data Center: a number of requests comes back
+/// in each interval. Returns the time in which all come back.
 fn filled(reader: &mut Reader<'_>, limit: u64) -> Option<Duration> {
     let fill = reader.count("x-ratelimit-fillrate")?;
     let interval = reader.amount("x-ratelimit-interval-seconds", SECOND)?;
@@ -217,7 +218,7 @@ macro_rules! window {
     };
 }
 
-/// A window by its name, its headers, and its seconds. Months and years are not all as long.
+/// A window: its name, its headers, and its seconds. Months and years vary in length.
 pub(super) const WINDOWS: [(&str, [&str; 2], Option<u64>); 6] = [
     window!("second", Some(1)),
     window!("minute", Some(60)),
@@ -227,8 +228,8 @@ pub(super) const WINDOWS: [(&str, [&str; 2], Option<u64>); 6] = [
     window!("year", None),
 ];
 
-/// "Rate Limiting", Kong Docs: each window has its headers, and `RateLimit-*` repeats the one that
-/// has the least left, with its reset. Returns whether there are any.
+/// "Rate Limiting", Kong Docs: each window has its headers. `RateLimit-*` repeats the window with
+/// the least left, and adds its reset. Returns `true` if there are any.
 fn windows(reader: &mut Reader<'_>) -> bool {
     let mut left: Vec<LimitReport> = Vec::new();
     for (name, [limit, remaining], seconds) in WINDOWS {
@@ -254,7 +255,7 @@ fn windows(reader: &mut Reader<'_>) -> bool {
     );
     let is_least =
         |report: &LimitReport| (report.declared_limit(), Some(report.remaining())) == least;
-    // Of two that are the same the longer one is repeated.
+    // Of two windows with the same numbers, the longer is repeated.
     let place = left.iter().rposition(is_least);
     let report = place.and_then(|place| left.get_mut(place));
     if let (Some(report), Some(reset)) = (report, reader.reset(&["ratelimit-reset"], SECOND)) {

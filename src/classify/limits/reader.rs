@@ -10,7 +10,7 @@ use crate::headers::{
 };
 use crate::law::{LimitReport, LimitReports, Reset};
 
-/// Reads when a limit is whole again, in units of so many nanoseconds.
+/// Reads when a limit is whole again. `unit` is the nanoseconds of a unit.
 pub(super) fn reset(value: &[u8], unit: u64) -> Option<Reset> {
     Some(match when(value, unit)? {
         When::In(span) => Reset::In(span),
@@ -44,10 +44,12 @@ impl<'a> Reader<'a> {
         self.reports.ignore();
     }
 
-    /// Adds a report, unless there is one of the same limit. Two of one name are one limit in
-    /// several families, or two limits that cannot be told apart. Returns whether it was added.
+    /// Adds a report, unless there is a report with its name. Two reports with one name are one
+    /// limit in several families, or two limits that cannot be told apart. Returns `false` for a
+    /// second report.
     ///
-    /// A limit of zero is none: Okta has such a report of requests at once ("Rate limits", Okta).
+    /// A limit of zero is counted as wrong. Okta sends such a limit for concurrent requests ("Rate
+    /// limits", Okta).
     pub(super) fn push(&mut self, report: LimitReport) -> bool {
         if report.declared_limit() == Some(0) {
             self.ignore();
@@ -65,8 +67,8 @@ impl<'a> Reader<'a> {
         self.headers.contains_key(name)
     }
 
-    /// Returns the value of a header. Two that differ, of a service and a gateway before it, are
-    /// wrong: which one holds is not known.
+    /// Returns the value of a header. Two different values, of a service and a gateway before it,
+    /// are wrong, since either may hold.
     pub(super) fn single(&mut self, name: &str) -> Option<&'a [u8]> {
         let mut values = self.headers.get_all(name).iter();
         let first = values.next()?;
@@ -77,7 +79,8 @@ impl<'a> Reader<'a> {
         Some(first.as_bytes())
     }
 
-    /// Returns what `read` makes of the value of a header, and counts the value if it is nothing.
+    /// Reads the value of a header by `read`, and counts the value as wrong if `read` returns
+    /// `None`.
     pub(super) fn read<T>(&mut self, name: &str, read: impl Fn(&[u8]) -> Option<T>) -> Option<T> {
         let value = self.single(name)?;
         let known = read(value);
@@ -91,13 +94,14 @@ impl<'a> Reader<'a> {
         self.read(name, counts::count)
     }
 
-    /// Returns an amount that may have a fraction, in units of so many nanoseconds.
+    /// Returns an amount with or without a fraction, in nanoseconds. `unit` is the nanoseconds of a
+    /// unit.
     pub(super) fn amount(&mut self, name: &str, unit: u64) -> Option<u64> {
         let nanos = |value: &[u8]| u64::try_from(decimal(value, unit)?.as_nanos()).ok();
         self.read(name, nanos)
     }
 
-    /// Returns the reset in the first of these headers that has a right one.
+    /// Returns the reset in the first of these headers with a valid reset.
     pub(super) fn reset(&mut self, names: &[&str], unit: u64) -> Option<Reset> {
         let mut names = names.iter();
         names.find_map(|name| {
@@ -106,7 +110,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Returns the reset that a value says, and counts the value if it is wrong.
+    /// Reads a reset, and counts the value if it is wrong.
     pub(super) fn reset_of(&mut self, value: &[u8]) -> Option<Reset> {
         let known = reset(value, SECOND);
         if known.is_none() {
@@ -115,7 +119,7 @@ impl<'a> Reader<'a> {
         self.dated(known?)
     }
 
-    /// A time says nothing without `Date`: the local clock may be hours off.
+    /// Rejects a time without `Date`, since the local clock may be hours off.
     fn dated(&mut self, reset: Reset) -> Option<Reset> {
         if matches!(reset, Reset::At(_)) && self.reports.date().is_none() {
             self.ignore();
@@ -132,7 +136,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Returns the seconds of a window in a parameter. There is no window of zero.
+    /// Returns the seconds of a window in a parameter. A window of zero is wrong.
     pub(super) fn window(&mut self, number: Number) -> Option<u64> {
         self.known(match number {
             Number::Is(0) => Number::Wrong,

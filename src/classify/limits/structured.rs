@@ -1,5 +1,5 @@
-//! "`RateLimit` header fields for HTTP", IETF drafts 07 to 11, and what the working group considers
-//! since.
+//! "`RateLimit` header fields for HTTP", IETF drafts 07 to 11, and the names that the working group
+//! has considered since.
 
 use alloc::borrow::Cow;
 use core::time::Duration;
@@ -23,7 +23,7 @@ pub(super) fn read(reader: &mut Reader<'_>) {
                     let report = plain(remaining, None, reset, reader);
                     let report = of_member(report, member, &policies, &parted, reader);
                     if !reader.push(report) {
-                        // Which of two holds is not known.
+                        // Either of the two may hold.
                         reader.ignore();
                     }
                 }
@@ -51,14 +51,14 @@ pub(super) fn read(reader: &mut Reader<'_>) {
     if let Some(window) = policy.and_then(|policy| reader.window(policy.window)) {
         report = report.window(Duration::from_secs(window));
     }
-    // The field shows the tightest policy, and the next response may show another one.
+    // The field shows the tightest policy. The next response may show another policy.
     if let (Some(limit), Some(_), 2..) = (limit, policy, policies.len()) {
         report = report.policy(LimitName::new(limit.to_string()));
     }
     reader.push(report);
 }
 
-/// Reads another field, and counts it if it is wrong.
+/// Reads the list in another field, and counts the field if it is wrong.
 fn others(reader: &mut Reader<'_>, name: &str) -> Vec<Member> {
     let value = combined(reader.headers, name);
     let known = value.map_or(Ok(Vec::new()), |value| field::list(&value));
@@ -134,7 +134,7 @@ fn of_member(
     report.policy(name).dimension(dimension(unit))
 }
 
-/// Reads the unit of a quota. Both drafts and services have some of them in the singular.
+/// Reads the unit of a quota. Drafts and services write some units in the singular.
 fn dimension(unit: Option<&str>) -> Dimension {
     let Some(unit) = unit else {
         return Dimension::Requests;

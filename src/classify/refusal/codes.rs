@@ -23,7 +23,7 @@ const NAMES: [&[u8]; 11] = [
     b"__type",
 ];
 
-/// Returns what a member of a body says, or `None` if it does not decide.
+/// Returns the refusal by a member of a body, or `None` if the member does not decide.
 pub(super) fn member(member: &Member<'_>, status: u16) -> Option<Refusal> {
     if !NAMES.contains(&member.name) {
         return None;
@@ -45,11 +45,11 @@ pub(super) fn member(member: &Member<'_>, status: u16) -> Option<Refusal> {
     }))
 }
 
-/// Returns what an error code says, or `None` if it does not decide.
+/// Returns the refusal by an error code, or `None` if the code does not decide.
 pub(super) fn refusal(code: &str, status: u16) -> Option<Refusal> {
     use RefusalScope::{Caller, Request, Resource, Service};
     Some(match code {
-        // The caller's money, plan or month is used up: no wait of a client's helps.
+        // The caller's money, plan or month is used up, so no wait helps.
         "insufficient_quota"
         | "credit_balance_exhausted"
         | "organization_spend_limit_exceeded"
@@ -67,9 +67,9 @@ pub(super) fn refusal(code: &str, status: u16) -> Option<Refusal> {
         | "usage_limit_exceeded"
         | "exceeded_current_quota_error"
         | "max_usage_count" => finally(Caller),
-        // Salesforce means a day, and Databricks a minute.
+        // Salesforce means a day. Databricks sends 429 and means a minute.
         "REQUEST_LIMIT_EXCEEDED" if status != 429 => finally(Caller),
-        // Too many requests or tokens of a caller's.
+        // The caller sent too many requests or tokens.
         "RESOURCE_EXHAUSTED"
         | "activityLimitReached"
         | "concurrency_limit_exceeded"
@@ -80,7 +80,7 @@ pub(super) fn refusal(code: &str, status: u16) -> Option<Refusal> {
         | "ServerBusy"
         | "too_many_write_operations"
         | "ProvisionedThroughputExceededException" => throttled(Resource),
-        // Everybody is refused.
+        // All callers are refused.
         "overloaded_error"
         | "engine_overloaded"
         | "engine_overloaded_error"
@@ -108,8 +108,8 @@ pub(super) fn refusal(code: &str, status: u16) -> Option<Refusal> {
     })
 }
 
-/// Returns what the words in a code say, however they are spelled: `jobRateLimitExceeded`,
-/// `TOO_MANY_REQUESTS_PER_SECOND`. A success may have such words for another reason.
+/// Returns the refusal by the words in a code, in any spelling: `jobRateLimitExceeded`,
+/// `TOO_MANY_REQUESTS_PER_SECOND`. A success may contain such words for another reason.
 fn by_words(code: &str, status: u16) -> Option<Refusal> {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     if !code.bytes().all(is_part) {
@@ -139,15 +139,15 @@ const SUCCESSES: [&str; 7] = [
     "throttled",
 ];
 
-/// What the caller's money, plan, month or day is used up for.
+/// The refusal when the caller's money, plan, month or day is used up.
 pub(super) const SPENT: Refusal = finally(RefusalScope::Caller);
-/// A request that is larger than any window.
+/// The refusal of a request that is larger than its limit.
 pub(super) const TOO_LARGE: Refusal = finally(RefusalScope::Request);
 
-/// Returns `true` if a body that says that it throttles says elsewhere that the caller has used up
-/// a day or more: in the details of Anthropic's `rate_limit_error`, or by the name of the quota in a
-/// `google.rpc.QuotaFailure` or `google.rpc.ErrorInfo`. The `RetryInfo` beside those says seconds
-/// all the same.
+/// Returns `true` if a throttling body also says that a quota of a day or more is used up. The
+/// details of Anthropic's `rate_limit_error` may say so, or the quota's name in a
+/// `google.rpc.QuotaFailure` or `google.rpc.ErrorInfo`. The `RetryInfo` beside these still asks for
+/// seconds.
 pub(super) fn is_spent(body: &[u8], status: u16) -> bool {
     json::members(body).any(|found| {
         let is_quota = matches!(found.name, b"quotaId" | b"quota_limit");

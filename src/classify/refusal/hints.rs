@@ -16,8 +16,8 @@ use crate::{
 
 use super::text::Told;
 
-/// Headers that say when to come back, and how many nanoseconds a unit of theirs has: those that are
-/// exact before `Retry-After`, the others behind it.
+/// Headers that say when to come back, with the nanoseconds of their unit. `EXACT` comes before
+/// `Retry-After`, and `OTHERS` after it.
 const EXACT: [(&str, u64); 3] = [
     ("retry-after-ms", MILLISECOND),
     ("x-ms-retry-after-ms", MILLISECOND),
@@ -28,13 +28,13 @@ const OTHERS: [(&str, u64); 3] = [
     ("x-ratelimit-retry-after", SECOND),
     ("x-rate-limit-retry-after-seconds", SECOND),
 ];
-/// gRPC's: what is no number of milliseconds means that there is to be no retry ("gRPC Retry
+/// The hint of gRPC. A value that is no number of milliseconds forbids a retry ("gRPC Retry
 /// Design", A6).
 const PUSHBACK: &str = "grpc-retry-pushback-ms";
 /// Headers that say whether to retry at all.
 const SHOULD_RETRY: [&str; 2] = ["stripe-should-retry", "x-should-retry"];
-/// Members of a JSON body, and how many nanoseconds a unit of theirs has. What is exact stands before
-/// times, which need clocks that agree.
+/// Members of a JSON body, with the nanoseconds of their unit. Spans stand before times, which need
+/// clocks that agree.
 const MEMBERS: [(&[u8], u64); 10] = [
     (b"retryDelay", SECOND),
     (b"retry_after", SECOND),
@@ -47,14 +47,14 @@ const MEMBERS: [(&[u8], u64); 10] = [
     (b"resets_at", SECOND),
     (b"reset_at", SECOND),
 ];
-/// "Rate Limits", Graph API: JSON whose times are in minutes, a list of them for each business.
+/// "Rate Limits", Graph API: JSON with a list of times in minutes for each business.
 const USAGE: (&str, &[u8]) = (
     "x-business-use-case-usage",
     b"estimated_time_to_regain_access",
 );
 const MILLISECOND: u64 = SECOND / 1_000;
 
-/// Returns what the service says on whether to retry.
+/// Returns whether the service wants a retry, if it says so.
 pub(super) fn should_retry(headers: &HeaderMap) -> Option<bool> {
     let said = SHOULD_RETRY.into_iter().find_map(|name| headers.get(name));
     match said.map(HeaderValue::as_bytes) {
@@ -68,8 +68,8 @@ pub(super) fn should_retry(headers: &HeaderMap) -> Option<bool> {
     }
 }
 
-/// Returns the service's hint on when to come back: in its headers, else in its body, of which `told`
-/// is the text, else by the limits of which nothing is left.
+/// Returns the service's hint when to come back. The headers come first, then the members of the
+/// body, the resets of used-up limits, and the body's text in `told`.
 pub(super) fn hint(parts: &HttpResponseParts<'_>, told: &Told) -> Option<RetryAfter> {
     let reset = last_reset(parts).or_else(|| bare_reset(parts));
     if let Some(hint) = in_headers(parts) {
@@ -82,8 +82,9 @@ pub(super) fn hint(parts: &HttpResponseParts<'_>, told: &Told) -> Option<RetryAf
     span.map(RetryAfter::AtLeast)
 }
 
-/// Returns what a hint in milliseconds means, in a header that is of seconds. The `reset` beside such
-/// a hint is a thousandth of it: <https://github.com/fastify/fastify-rate-limit/issues/301>.
+/// Returns the true hint if a header of seconds was sent in milliseconds. The `reset` beside such a
+/// hint is about a thousandth of the hint:
+/// <https://github.com/fastify/fastify-rate-limit/issues/301>.
 fn in_millis(hint: RetryAfter, reset: Option<Duration>) -> Option<RetryAfter> {
     let (RetryAfter::AtLeast(span), reset) = (hint, reset?) else {
         return None;
@@ -93,7 +94,7 @@ fn in_millis(hint: RetryAfter, reset: Option<Duration>) -> Option<RetryAfter> {
     (is_close && reset > Duration::from_secs(1)).then_some(RetryAfter::AtLeast(span))
 }
 
-/// Returns the hint in the headers that have no other use.
+/// Returns the hint in the headers that contain nothing else.
 pub(super) fn in_headers(parts: &HttpResponseParts<'_>) -> Option<RetryAfter> {
     let read = |(name, unit): (&str, u64)| {
         let when = when(parts.headers().get(name)?.as_bytes(), unit)?;
@@ -111,7 +112,7 @@ pub(super) fn is_used_up(parts: &HttpResponseParts<'_>) -> bool {
     limits.iter().any(|limit| limit.remaining() == 0)
 }
 
-/// Returns the time until the last of the limits comes back of which nothing is left.
+/// Returns the longest time until a used-up limit comes back.
 fn last_reset(parts: &HttpResponseParts<'_>) -> Option<Duration> {
     let limits = HeaderLimits::new().read(parts);
     let empty = limits.iter().filter(|limit| limit.remaining() == 0);
@@ -123,7 +124,8 @@ fn last_reset(parts: &HttpResponseParts<'_>) -> Option<Duration> {
     reset.max()
 }
 
-/// Returns the time until a reset beside which no header says what is left, as Mapbox has one.
+/// Returns the time until a reset that no header of what is left accompanies. Mapbox sends such a
+/// reset.
 fn bare_reset(parts: &HttpResponseParts<'_>) -> Option<Duration> {
     let headers = parts.headers();
     let is_bare = |name: &&str| !headers.contains_key(format!("{name}remaining"));
@@ -147,7 +149,7 @@ fn in_body(body: &[u8], now: Duration) -> Option<Duration> {
     Some(found.from(now))
 }
 
-/// Returns the longest of the times after which businesses have access again.
+/// Returns the longest time until a business has access again.
 fn in_usage(headers: &HeaderMap) -> Option<Duration> {
     let (header, name) = USAGE;
     let members = json::members(headers.get(header)?.as_bytes());

@@ -1,4 +1,4 @@
-//! What a refusal says for people, in a body of any form: JSON, XML or plain text.
+//! What a refusal says to people, in a body of JSON, XML or plain text.
 
 use alloc::vec::Vec;
 use core::{mem, time::Duration};
@@ -23,7 +23,7 @@ pub(super) struct Told {
     pub(super) is_nothing: bool,
     /// There were too many requests.
     pub(super) is_too_fast: bool,
-    /// There are too many requests of all: `high traffic`, `systems are busy`.
+    /// All callers send too many requests: `high traffic`, `systems are busy`.
     pub(super) is_overloaded: bool,
     /// The shortest window that is named: `per day`, `5 hours`, `daily`.
     pub(super) window: Option<Duration>,
@@ -63,8 +63,8 @@ pub(super) fn read(text: &[u8]) -> Told {
     reading.told
 }
 
-/// Returns the number with which a text begins, and the same with the letters that follow and what
-/// belongs to them, as far as a span may go. Both are empty without a digit.
+/// Returns the number that a text begins with, and the longest beginning that may be a span, such
+/// as `7m12s`. Both are empty without a digit.
 fn number(text: &[u8]) -> (&[u8], &[u8]) {
     let is_digit = |at: usize| text.get(at).is_some_and(u8::is_ascii_digit);
     let joins = |(at, byte): &(usize, &u8)| {
@@ -89,7 +89,7 @@ fn span(text: &[u8]) -> Option<Duration> {
     }
 }
 
-/// Returns the text in lower case, without escapes, and with `_` where a capital begins a word.
+/// Returns the text in lower case, without escapes, and with `_` before a capital inside a word.
 fn plain(text: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(text.len());
     let (mut was_small, mut is_escaped) = (false, false);
@@ -107,7 +107,7 @@ fn plain(text: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// What the next number is.
+/// The meaning of the next number.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Label {
     #[default]
@@ -124,21 +124,21 @@ struct Reading<'a> {
     told: Told,
     /// The last two words.
     before: [&'a [u8]; 2],
-    /// The number before this word.
+    /// The number just before the next word.
     count: Option<&'a [u8]>,
-    /// That is a price.
+    /// Whether that number is a price.
     priced: bool,
-    /// A window that has a word of its own, and how many words may stand before its limit.
+    /// A window such as "daily", and how many more words may stand before its limit.
     period: Option<(Duration, u8)>,
-    /// The unit that the last word is, if no number stands before that word.
+    /// The last word as a unit in nanoseconds, if no number precedes the word.
     unit: Option<u64>,
     label: Label,
     limit: Option<u64>,
     requested: Option<u64>,
-    /// A wait stands here, after a word such as "retry".
+    /// Whether the next span is a wait, after a word such as "retry".
     waits: bool,
     retries: bool,
-    /// "Rate limit" stood somewhere, and "exceeded".
+    /// Whether "rate limit" was read, and whether "exceeded" was.
     rate: [bool; 2],
 }
 
@@ -158,7 +158,7 @@ impl<'a> Reading<'a> {
             | (_, b"rejected", b"execution")
             | (_, b"circuit", b"breaking") => self.told.is_overloaded = true,
             (b"larger", b"than", b"max" | b"maximum") => self.told.is_too_large = true,
-            // Of a plan, whatever its window.
+            // A usage limit is a plan's, whatever its window.
             (_, b"usage", b"limit") if gap.len() == 1 => self.window(Duration::MAX),
             (.., b"exceeded" | b"exceeds" | b"reached") => self.rate[1] = true,
             (.., b"again" | b"retry" | b"wait" | b"available" | b"reset" | b"resets") => {
@@ -194,7 +194,7 @@ impl<'a> Reading<'a> {
         self.waits = self.retries && matches!(word, b"in" | b"after" | b"for" | b"wait");
     }
 
-    /// Takes note of "daily" and the like beside a limit: a plan may be monthly too.
+    /// Notes a window such as "daily" beside a limit. Elsewhere the word may describe a plan.
     fn period(&mut self, before: &[u8], word: &[u8], is_bare: bool) {
         let unit = mem::replace(&mut self.unit, unit(word).filter(|_| is_bare));
         if let Some(nanos) = unit.filter(|nanos| is_limit(word) && *nanos > SECOND) {
@@ -224,7 +224,7 @@ impl<'a> Reading<'a> {
             let time = when(digits, SECOND).filter(|when| matches!(when, When::At(_)));
             self.told.again = self.told.again.or(time);
         }
-        // A number of JSON is a report's, and "0 of 5" or "0 left" is no limit.
+        // A number in JSON belongs to a report, and "0 of 5" or "0 left" is no limit.
         let is_told = gap.contains(&b'"');
         let is_part =
             rest.starts_with(b"/") || rest.starts_with(b" of") || rest.starts_with(b" left");
@@ -246,7 +246,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Takes a span for a wait, or for a window. A trial may be of 14 days too.
+    /// Takes a span for a wait or a window. A long span may be neither, as in a trial of 14 days.
     fn span(&mut self, before: &[u8], span: Duration) {
         let is_window = matches!(
             before,
@@ -267,7 +267,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Returns the number that digits with commas and a fraction make, rounded up.
+/// Reads a number with commas and a fraction, rounded up.
 fn value(digits: &[u8]) -> Option<u64> {
     let digits: Vec<u8> = digits
         .iter()
@@ -299,7 +299,7 @@ fn unit(word: &[u8]) -> Option<u64> {
     })
 }
 
-/// Returns the nanoseconds of a window that has a word of its own: "daily limit".
+/// Returns the nanoseconds of a window that one word names: "daily limit".
 fn period(word: &[u8]) -> Option<u64> {
     Some(match word {
         b"hourly" => HOUR,
@@ -365,7 +365,7 @@ mod tests {
             "quota: 0/1000",
             "limit: 0 of 5 are left",
             "limit0",
-            // A report, as in headers: of how many at once.
+            // A report of concurrent requests, as in headers.
             r#"{"limit": 0, "remaining": 0}"#,
         ] {
             assert!(!read(text.as_bytes()).is_nothing, "{text}");

@@ -11,17 +11,16 @@ use crate::{
     headers::time::{SECOND, When, when},
 };
 
-/// Knows successes only: in a pair with another classifier it stands first.
+/// Knows successes only. In a pair with another classifier it must be the first.
 ///
-/// It wants the bodies of successes that are JSON by their `Content-Type`, or without one, and that
-/// are not longer than 64 KiB by their `Content-Length`. A body that is longer all the same counts
-/// as no report.
+/// It wants the body of a success whose `Content-Type` is JSON or missing, unless its
+/// `Content-Length` is above 64 KiB. A body that turns out to be longer counts as no report.
 impl Classifier<HttpResponseParts<'_>> for BodyRefusals {
     fn classify(&self, parts: &HttpResponseParts<'_>) -> Option<Failure> {
         let body = parts.refusal().filter(|_| parts.status().is_success())?;
         let failure = self.read(body)?.failure()?;
         if failure.part().is_some() {
-            // The whole request again would do twice what was done.
+            // The whole request sent again would repeat the items that succeeded.
             return Some(failure.with_retry_safety(RetrySafety::No));
         }
         let failure = refusal::throttled(parts).failure();
@@ -49,7 +48,7 @@ impl Classifier<HttpResponseParts<'_>> for BodyRefusals {
 }
 
 impl BodyRefusals {
-    /// Returns when to come back, where a service says so in a way that no other has.
+    /// Returns the wait that a service declares in a form that no other service has.
     fn wait(self, parts: &HttpResponseParts<'_>, body: &[u8]) -> Option<Duration> {
         match self {
             Self::GraphQl => super::graphql::wait(parts),

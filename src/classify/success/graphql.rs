@@ -1,4 +1,4 @@
-//! What GraphQL services say of the cost of a query, and of what is left of their limits.
+//! The cost of a query and the rest of a limit, as GraphQL services declare them.
 
 use core::time::Duration;
 
@@ -11,10 +11,10 @@ use crate::{
     law::{Dimension, LimitName, LimitReport, LimitReports, Reset},
 };
 
-/// GitHub's points are of an hour.
+/// The window of GitHub's points.
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// What a body says. Numbers are whole: a fraction is left off.
+/// What a body says. Fractions of numbers are dropped.
 #[derive(Default)]
 struct Said<'a> {
     /// Shopify: `extensions.cost`.
@@ -65,9 +65,9 @@ fn said<'a>(parts: &HttpResponseParts<'a>) -> Option<Said<'a>> {
 /// | `extensions.cost.throttleStatus`: `maximumAvailable`, `currentlyAvailable`, `restoreRate` | [Shopify](https://shopify.dev/docs/api/usage/limits) |
 /// | `data.rateLimit`: `limit`, `remaining`, `resetAt`, if the query asks for them | [GitHub](https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api) |
 ///
-/// The limit counts points ([`Dimension::Tokens`]) and not requests: a strategy obeys it if its
+/// The limit counts points ([`Dimension::Tokens`]) and not requests, so a strategy obeys it if its
 /// settings name that dimension. The body counts if the caller
-/// [adds](HttpResponseParts::with_refusal) it. Adapters do if
+/// [adds](HttpResponseParts::with_refusal) it. Adapters add it if
 /// [`BodyRefusals::GraphQl`](super::BodyRefusals::GraphQl) classifies their responses.
 ///
 /// # Examples
@@ -115,10 +115,10 @@ pub fn graphql_limits(parts: &HttpResponseParts<'_>) -> LimitReports {
     reports.with_date(parts.now())
 }
 
-/// Returns what a query cost in truth, in points, by the body of a response:
+/// Returns the true cost of a query in points, from the body of a response:
 /// `extensions.cost.actualQueryCost` of Shopify, or `data.rateLimit.cost` of GitHub.
 ///
-/// A query that was refused cost nothing that is known.
+/// The cost of a refused query is not known.
 #[must_use]
 pub fn graphql_cost(parts: &HttpResponseParts<'_>) -> Option<u32> {
     let said = said(parts)?;
@@ -132,14 +132,14 @@ pub(super) fn wait(parts: &HttpResponseParts<'_>) -> Option<Duration> {
     Some(seconds(lacks, said.a_second?))
 }
 
-/// Returns the time in which so many points come back, rounded up to a millisecond.
+/// Returns the time in which `points` come back, rounded up to a millisecond.
 fn seconds(points: u64, a_second: u64) -> Duration {
     let millis = u128::from(points).saturating_mul(1_000);
     let millis = millis.div_ceil(u128::from(a_second.max(1)));
     Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
 }
 
-/// Reads a number, and leaves a fraction off: Shopify writes `1000.0`.
+/// Reads a number without its fraction. Shopify writes `1000.0`.
 fn whole(value: &[u8]) -> Option<u64> {
     let digits = value.split(|byte| *byte == b'.').next()?;
     let is_digits = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);

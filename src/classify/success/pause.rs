@@ -8,7 +8,7 @@ use crate::{
     headers::{decimal, time::SECOND},
 };
 
-/// Returns for how long a success asks to be left alone, or `None` if it does not ask.
+/// Returns the pause that a success asks for, or `None` if it asks for none.
 ///
 /// | where | from |
 /// |---|---|
@@ -16,10 +16,10 @@ use crate::{
 /// | the header `Backoff`, seconds | [Zotero](https://www.zotero.org/support/dev/web_api/v3/basics#rate_limiting) |
 /// | the member `backoff` of the outermost object, seconds | [Stack Exchange](https://api.stackexchange.com/docs/throttle) |
 ///
-/// Of several the first counts. The body counts if the caller
-/// [adds](HttpResponseParts::with_refusal) it. A response of another status than 2xx asks for
-/// nothing here. Nor do 201 and 202, whose `Retry-After` says when to ask for the result
-/// ([Azure Resource Manager](https://learn.microsoft.com/en-us/azure/azure-resource-manager/management/async-operations)).
+/// Of several the first in this table counts. The body counts if the caller
+/// [adds](HttpResponseParts::with_refusal) it. A status other than 2xx gives `None`. So do 201 and
+/// 202, whose `Retry-After` says when to ask for the result ([Azure Resource
+/// Manager](https://learn.microsoft.com/en-us/azure/azure-resource-manager/management/async-operations)).
 ///
 /// # Examples
 ///

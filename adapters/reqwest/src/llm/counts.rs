@@ -1,4 +1,4 @@
-//! What has been counted of the responses.
+//! Counts of responses and their tokens.
 
 use core::{
     fmt,
@@ -43,25 +43,25 @@ impl Counts {
     }
 }
 
-/// What a [`ModelPacing`](crate::ModelPacing) has seen so far, for diagnostics.
+/// What a [`ModelPacing`](crate::ModelPacing) has counted so far, for diagnostics.
 ///
-/// The four counts of responses are of those that succeeded, once their bodies have ended.
+/// The four counts of responses contain only successes whose bodies have ended.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct ModelSnapshot {
     /// Responses that were settled with the usage in their bodies.
     pub settled: u64,
-    /// Responses that ended without a usage: the estimate stays spent.
+    /// Responses that ended without a usage. The estimate stays spent.
     pub without_usage: u64,
-    /// Responses with a usage that cannot be: below zero, with a fraction, or above 10,000,000. The
+    /// Responses with an impossible usage: below zero, with a fraction, or above 10,000,000. The
     /// estimate stays spent.
     pub wrong_usage: u64,
-    /// Responses that were dropped or broke off before their usage came: the estimate stays spent,
-    /// or what is known to have been used if that is more.
+    /// Responses that were dropped or broke off before their usage came. The estimate stays spent,
+    /// or the known usage if it is more.
     pub cut: u64,
-    /// The tokens of all prompts of which the usage is known.
+    /// The tokens of all prompts with a known usage.
     pub input_tokens: u64,
-    /// The tokens of all answers of which the usage is known.
+    /// The tokens of all answers with a known usage.
     pub output_tokens: u64,
     /// The strategy: its limits, its waits, its throttles.
     pub strategy: StrategySnapshot,

@@ -1,5 +1,4 @@
-//! Server-sent events that come in pieces, as "Interpreting an event stream" of the HTML standard
-//! has them.
+//! Server-sent events that come in pieces, by "Interpreting an event stream" of the HTML standard.
 
 use super::scan::Scan;
 
@@ -8,28 +7,28 @@ const FIELD: &[u8] = b"data:";
 /// Where the next byte stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
-    /// In the name of a field, of which so many bytes are those of `data:`.
+    /// In the name of a field, after so many bytes of `data:`.
     Name(usize),
     /// In data.
     Data,
-    /// In a line that is none of data.
+    /// In a line without data.
     Other,
 }
 
-/// How the documents of a body are told apart.
+/// How the documents of a body are separated.
 #[derive(Debug)]
 pub(super) enum Framing {
-    /// One after the other.
+    /// JSON documents, one after the other.
     Json,
     Events(Events),
-    /// It has none: a body of another type.
+    /// A body of another type, without documents.
     None,
 }
 
 #[derive(Debug)]
 pub(super) struct Events {
     at: At,
-    /// The last byte was a carriage return, to which a line feed would belong.
+    /// Whether the last byte was a carriage return, which a line feed may follow.
     returned: bool,
 }
 
@@ -100,7 +99,7 @@ impl Events {
 mod tests {
     use super::{Framing, Scan};
 
-    /// Reads a stream in pieces of every length, and returns the input and the output that it says.
+    /// Reads a stream in pieces of every length, and returns its tokens of input and output.
     fn read(stream: &str) -> Option<(Option<u64>, Option<u64>)> {
         let read = |length| {
             let (mut framing, mut scan) = (Framing::events(), Scan::default());

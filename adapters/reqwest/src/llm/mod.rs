@@ -30,7 +30,7 @@ use tap::{Account, tapped};
 use tokens::UsualOutput;
 
 const MINUTE: Duration = Duration::from_secs(60);
-/// The bucket of tokens holds those of this time, the longest that it can.
+/// The bucket of tokens holds the tokens of this time, the longest allowed.
 const AT_ONCE: Duration = Duration::from_secs(10);
 
 type Estimate = dyn Fn(&Request) -> Option<Tokens> + Send + Sync;
@@ -49,7 +49,8 @@ pub enum ModelLimit {
     OutputTokens,
 }
 
-/// What the rates of the strategy count, in order, and the most of each that one request takes.
+/// What each rate of the strategy counts, in order, and the most tokens that one request takes of
+/// it.
 #[derive(Clone, Copy, Debug)]
 struct Counting {
     limits: [Option<ModelLimit>; MOST_RATES],
@@ -71,7 +72,7 @@ impl Counting {
         Weights::of(given.unwrap_or(&all)).unwrap_or(Weights::from([1]))
     }
 
-    /// Returns what a request of this estimate takes.
+    /// Returns the weights of a request with this estimate.
     fn estimated(&self, tokens: Tokens) -> Weights {
         let mut weights = self.weights(tokens);
         let mut all = [0; MOST_RATES];
@@ -79,38 +80,37 @@ impl Counting {
         for ((weight, given), most) in all.iter_mut().zip(given).zip(self.most) {
             *weight = (*given).min(most);
         }
-        // A request takes something.
+        // A request takes at least one token.
         if all == [0; MOST_RATES] {
             all[0] = 1;
         }
         if let Ok(capped) = Weights::of(all.get(..given.len()).unwrap_or(&all)) {
             weights = capped;
         }
-        // The estimate may be too high for a limit that the request itself would fit.
+        // An estimate may exceed a limit although the request fits.
         weights.up_to_capacity()
     }
 }
 
-/// The middleware for one language model: keeps to its limits of requests and of tokens, and sends
-/// again what fails, as the makers' own SDKs do.
+/// The middleware for one language model. It obeys the limits of requests and of tokens, and
+/// repeats failed requests as the makers' own SDKs do.
 ///
 /// The tokens of a request are estimated from its JSON. The body of the response passes through
-/// unchanged, piece by piece as it comes; the usage that it says replaces the estimate, whether the
-/// body is JSON or a stream of server-sent events. So the next request waits for no more and no
-/// less than what was used.
+/// unchanged, piece by piece. Its usage replaces the estimate, whether the body is JSON or a stream
+/// of server-sent events. So the next request waits for exactly the tokens that were used.
 ///
-/// Clones share the limits. As with [`Pacing`], it ought to be the last that a client is given.
+/// Clones share the limits. As with [`Pacing`], add it to a client last.
 ///
 /// # Usage
 ///
-/// It is read from the responses of `OpenAI` (chat completions, responses, embeddings), Azure
-/// `OpenAI`, Anthropic, Gemini, Groq, Mistral, `OpenRouter` and Bedrock, and of whatever speaks
-/// like them. What Anthropic reads from its cache does not count, as it does not for its limits.
-/// If a response has no usage, or is dropped before it, the estimate stays spent, or what was
-/// streamed if that is more. `OpenAI` streams a usage only if `stream_options.include_usage` is
-/// set. [`snapshot`](Self::snapshot) has the counts.
+/// The usage is read from the responses of `OpenAI` (chat completions, responses, embeddings),
+/// Azure `OpenAI`, Anthropic, Gemini, Groq, Mistral, `OpenRouter` and Bedrock, and of services with
+/// the same format. Tokens that Anthropic reads from its cache do not count, since its limits do
+/// not count them. If a response has no usage, or is dropped before it, the estimate stays spent.
+/// If more was streamed, the streamed amount counts. `OpenAI` streams a usage only if
+/// `stream_options.include_usage` is set. [`snapshot`](Self::snapshot) returns the counts.
 ///
-/// The body is scanned, and not kept: the memory for it is the same for any length.
+/// The body is scanned and not kept, so the memory is the same for any length.
 ///
 /// # Examples
 ///
@@ -130,7 +130,7 @@ pub struct ModelPacing {
     class: Option<Class>,
 }
 
-/// What clones share.
+/// The state that clones share.
 struct Shared {
     strategy: Arc<dyn RetryStrategy>,
     counts: Counts,
@@ -141,7 +141,7 @@ impl ModelPacing {
     /// Keeps to the limits of requests and of tokens that the service declares in its headers, as
     /// `OpenAI`, Azure `OpenAI`, Groq, Mistral and `OpenRouter` do.
     ///
-    /// Until the first response one request goes at a time, since nothing is known. Where nothing
+    /// Until the first response one request is sent at a time, since no limit is known. If no limit
     /// is declared, the rate follows the throttles.
     #[must_use]
     pub fn declared() -> Self {
@@ -154,8 +154,8 @@ impl ModelPacing {
         Self::new(strategy, [Requests, Tokens])
     }
 
-    /// As [`declared`](Self::declared), for a service that limits the tokens of prompts and those
-    /// of answers apart, as Anthropic does.
+    /// Does the same as [`declared`](Self::declared) for a service with separate limits of the
+    /// tokens of prompts and of answers, such as Anthropic.
     #[must_use]
     pub fn declared_apart() -> Self {
         use ModelLimit::{InputTokens, OutputTokens, Requests};
@@ -167,9 +167,9 @@ impl ModelPacing {
         Self::new(strategy, [Requests, InputTokens, OutputTokens])
     }
 
-    /// Keeps to so many requests and tokens a minute, which the service does not declare.
+    /// Keeps to limits of requests and tokens a minute that the service does not declare.
     ///
-    /// Limits of tokens that it declares all the same are obeyed as well.
+    /// Limits of tokens that the service declares after all are obeyed as well.
     ///
     /// # Errors
     ///
@@ -191,8 +191,8 @@ impl ModelPacing {
         Ok(this)
     }
 
-    /// As [`per_minute`](Self::per_minute), for a service that limits the tokens of prompts and
-    /// those of answers apart.
+    /// Does the same as [`per_minute`](Self::per_minute) for a service with separate limits of the
+    /// tokens of prompts and of answers.
     ///
     /// # Errors
     ///
@@ -216,8 +216,8 @@ impl ModelPacing {
         Ok(this)
     }
 
-    /// Uses `strategy`, whose send rates count `limits`, in order: one to eight, or it does not
-    /// compile. If the strategy has another number of them, every request is refused.
+    /// Uses `strategy`, whose send rates count `limits`, in order. One to eight limits compile. If
+    /// the strategy has another number of rates, every request is refused.
     ///
     /// # Examples
     ///
@@ -269,12 +269,12 @@ impl ModelPacing {
         }
     }
 
-    /// Lets `estimate` say what a request costs, where it knows.
+    /// Lets `estimate` say what a request costs. With `None` the default counts.
     ///
     /// By default a request costs a token for every four bytes of its body, 1,000 for each attached
-    /// file or picture, and the most that it lets the answer be (`max_tokens` and the like). If it
-    /// sets no bound, the answer is estimated from those before. [`Tokens`] as an extension of a
-    /// request are an estimate, too.
+    /// file or picture, and its bound of the answer (`max_tokens` and the like). Without a bound,
+    /// the answer is estimated from earlier answers. [`Tokens`] in a request's extensions replace
+    /// the estimate.
     ///
     /// # Examples
     ///
@@ -296,7 +296,7 @@ impl ModelPacing {
         self
     }
 
-    /// Sets the class of requests that do not say theirs as an extension, for this clone.
+    /// Sets the class of this clone's requests, unless their extensions have a class.
     ///
     /// # Examples
     ///
@@ -340,7 +340,7 @@ impl ModelPacing {
         self
     }
 
-    /// Returns what has been seen so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn snapshot(&self) -> ModelSnapshot {
         let Shared {
@@ -362,7 +362,7 @@ fn of(name: &str) -> Dimension {
     Dimension::Named(LimitName::new(name))
 }
 
-/// Inserts `value`, unless there is one. Returns whether it did.
+/// Inserts `value`, unless there is a value of its type. Returns `true` if it was inserted.
 fn insert<T: Clone + Send + Sync + 'static>(extensions: &mut Extensions, value: T) -> bool {
     let is_new = extensions.get::<T>().is_none();
     if is_new {
@@ -382,11 +382,11 @@ impl Middleware for ModelPacing {
         let given = extensions.get::<Tokens>().copied();
         let estimate = given.unwrap_or_else(|| self.estimate(&request));
         let is_weighed = insert(extensions, self.counting.estimated(estimate));
-        // To have an answer twice costs tokens, and does no harm.
+        // A repeated request costs tokens, and does no harm.
         let is_said = insert(extensions, Idempotency::Idempotent);
         let is_classed = self.class.is_some_and(|class| insert(extensions, class));
         let response = self.pacing.handle(request, extensions, next).await;
-        // The caller may use them for its next request.
+        // The caller may use the extensions for its next request.
         if is_weighed {
             extensions.remove::<Weights>();
         }

@@ -1,25 +1,25 @@
 //! A scanner for JSON that comes in pieces: it keeps a few numbers, and never the text.
 //!
-//! It checks no grammar. What is no JSON leads to no usage, or to none that is known.
+//! It checks no grammar. Text that is no JSON may lead to a wrong usage or to none.
 
-/// The most tokens of one kind that a usage may say. More is no usage of any model, and would hold
+/// The most tokens of one kind that a usage may say. More tokens are not plausible, and would hold
 /// back all requests for hours.
 const MOST: u64 = 10_000_000;
-/// The longest key that means something, `cache_creation_input_tokens`, and one more byte.
+/// One byte more than the longest key that matters, `cache_creation_input_tokens`.
 const KEY: usize = 28;
-/// A string of a file or a picture is at least as long; a shorter one is text.
+/// The shortest string of a file or a picture, in bytes. A shorter string is text.
 const ATTACHED: u64 = 256;
 
-/// What a key says of its value.
+/// The meaning of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Key {
     #[default]
     Other,
     /// Holds the usage.
     Usage,
-    /// May hold the usage, of the whole response.
+    /// May hold the usage of the whole response.
     Holder,
-    /// May hold the usage, as far as it is known when the response begins.
+    /// May hold the usage that is known when the response begins.
     Begun,
     /// Holds text that was generated.
     Text,
@@ -88,7 +88,7 @@ struct Numbers {
     total: Option<u64>,
 }
 
-/// What a response says that it used.
+/// The usage that a response reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Usage {
     pub(super) input: Option<u64>,
@@ -96,21 +96,21 @@ pub(super) struct Usage {
     pub(super) output: Option<u64>,
 }
 
-/// What is known of the text so far.
+/// The state of the scan.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate switch")]
 pub(super) struct Scan {
     depth: u32,
-    /// Whether the outermost bracket is that of an array.
+    /// Whether the outermost bracket is an array's.
     in_array: bool,
     in_string: bool,
     escaped: bool,
     key: [u8; KEY],
-    /// The bytes of the string so far, of which the first are in `key`.
+    /// The number of bytes of the string so far. The first bytes are in `key`.
     length: u64,
     /// The key that was read last, if there is no colon yet.
     next: Key,
-    /// The key of the value that comes.
+    /// The key of the next value.
     of: Key,
     /// The keys of the outermost objects.
     path: [Key; 4],
@@ -118,7 +118,7 @@ pub(super) struct Scan {
     usage: u32,
     number: Option<u64>,
     numbers: Numbers,
-    /// The output is that of a response which has only begun.
+    /// Whether the output is of a response that has only begun.
     begun: bool,
     wrong: bool,
     text: u64,
@@ -184,7 +184,7 @@ impl Scan {
         match byte {
             b'0'..=b'9' => return self.digit(byte),
             b'-' | b'+' | b'.' | b'e' | b'E' if self.number.is_some() || byte == b'-' => {
-                // Neither fractions nor exponents count tokens, and none is below zero.
+                // Counts of tokens have no fraction and no exponent, and are not negative.
                 self.number = self.number.map(|_| u64::MAX);
                 self.wrong |= byte == b'-' && self.counts();
                 return;
@@ -218,7 +218,7 @@ impl Scan {
             self.usage = self.depth;
             self.begun = holder == Some(Key::Begun);
             if !self.begun {
-                // What is here stands for all of the response.
+                // This usage is of the whole response.
                 self.numbers.output = None;
             }
         }
@@ -232,15 +232,15 @@ impl Scan {
         (self.next, self.of) = (Key::Other, Key::Other);
     }
 
-    /// Returns how deep the innermost object is: 0 for the outermost, or for those in an outermost
-    /// array.
+    /// Returns how deep the innermost object is. The outermost object, or an object in an outermost
+    /// array, has 0.
     fn level(&self) -> Option<usize> {
         let outer = if self.in_array { 2 } else { 1 };
         usize::try_from(self.depth.checked_sub(outer)?).ok()
     }
 
-    /// Returns the key of the object around the innermost one: `None` if that is the outermost, and
-    /// other if it is too deep.
+    /// Returns the key of the object around the innermost object. The outermost object has `None`,
+    /// and an object that is too deep has `Other`.
     fn holder(&self) -> Option<Key> {
         match self.level() {
             Some(1) => None,
@@ -256,7 +256,7 @@ impl Scan {
         self.usage > 0 && self.usage == self.depth
     }
 
-    /// Whether the number that comes means something.
+    /// Returns `true` if the next number matters.
     fn counts(&self) -> bool {
         match self.of {
             Key::Count(_) => self.is_in_usage(),
@@ -295,7 +295,7 @@ impl Scan {
         }
     }
 
-    /// Returns what was used, if it was said.
+    /// Returns the usage, if the text has it.
     pub(super) fn usage(&self) -> Option<Usage> {
         let Numbers {
             input,
@@ -316,7 +316,7 @@ impl Scan {
         Some(Usage { input, output })
     }
 
-    /// Whether a number of the usage cannot be.
+    /// Returns `true` if a number of the usage is impossible.
     pub(super) const fn is_wrong(&self) -> bool {
         self.wrong
     }
@@ -349,7 +349,7 @@ mod tests {
         }
     }
 
-    /// Reads a text whole, and in pieces of every length, which must come to the same.
+    /// Reads a text whole, and in pieces of every length. All results must be the same.
     fn scan(text: &str) -> Scan {
         let mut whole = Scan::default();
         whole.feed(text.as_bytes());
@@ -381,7 +381,7 @@ mod tests {
                 r#"{"data": [[0.1e-3, -0.5]], "usage": {"prompt_tokens": 8, "total_tokens": 8}}"#,
                 used(8, 0),
             ),
-            // What stands beside it is none of it.
+            // Members beside the usage do not count.
             (
                 r#"{"usage":{"input_tokens":1,"output_tokens":2},"limits":{"input_tokens":9}}"#,
                 used(1, 2),

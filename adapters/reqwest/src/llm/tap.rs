@@ -1,4 +1,4 @@
-//! A body that is listened to on its way to the caller.
+//! A body that is scanned on its way to the caller.
 
 use alloc::sync::Arc;
 use core::{
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::body::with_body;
 
-/// What is settled when a response ends.
+/// What it takes to settle a response when it ends.
 pub(super) struct Account {
     pub(super) shared: Arc<Shared>,
     pub(super) counting: Counting,
@@ -29,7 +29,7 @@ pub(super) struct Account {
     pub(super) charge: AttemptCharge,
 }
 
-/// Lets `account` be settled when the body of `response` ends.
+/// Settles `account` when the body of `response` ends.
 pub(super) fn tapped(response: Response, account: Account) -> Response {
     let framing = framing(&response);
     with_body(response, |body| {
@@ -100,10 +100,10 @@ impl HttpBody for Tap {
     }
 }
 
-/// It ended, it broke off, or the caller wants no more of it.
+/// The body ended or broke off, or the caller dropped it.
 impl Drop for Tap {
     fn drop(&mut self) {
-        // A body of a known length is not asked again after its last piece.
+        // A body of a known length is not polled again after its last piece.
         let ended = self.ended || self.body.is_end_stream();
         self.scan.end();
         self.account.close(&self.scan, ended);
@@ -111,7 +111,7 @@ impl Drop for Tap {
 }
 
 impl Account {
-    /// Settles what the response used, if that is known.
+    /// Settles the usage of the response, if it is known.
     fn close(&self, scan: &Scan, ended: bool) {
         let counts = &self.shared.counts;
         let usage = scan.usage();
@@ -133,7 +133,7 @@ impl Account {
         } else {
             &counts.cut
         });
-        // What is left unread may have cost as much as was estimated.
+        // The unread rest may have cost as much as the estimate.
         let estimate = self.estimate;
         let input = usage.and_then(|usage| usage.input).map(clamped);
         let streamed = clamped(of_text(scan.text()));
@@ -146,8 +146,8 @@ impl Account {
 
     fn settle(&self, tokens: Tokens) {
         let costs = self.counting.weights(tokens);
-        // There is a cost for each rate, or the request had not been sent. A debit that does not
-        // fit a line is left out.
+        // Each rate has a cost, or the request would not have been sent. A debit that does not fit
+        // a line is left out.
         let _settled = self.charge.settle(costs.as_slice());
     }
 }

@@ -12,13 +12,12 @@ const BYTES: u64 = 4;
 const ATTACHMENT: u64 = 1_000;
 /// The output of a request that sets no bound, until the first usage is known.
 const FIRST_GUESS: u32 = 500;
-/// A new usage counts for an eighth.
+/// A new usage has a weight of one eighth.
 const SMOOTHING: i64 = 8;
 
 /// The tokens of one request to a language model: an estimate, or the usage.
 ///
-/// As an extension of a request it replaces the estimate of
-/// [`ModelPacing`](crate::ModelPacing).
+/// In the extensions of a request it replaces the estimate of [`ModelPacing`](crate::ModelPacing).
 ///
 /// # Examples
 ///
@@ -35,7 +34,7 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Creates it: of the prompt, and of the answer.
+    /// Creates the tokens of a prompt and its answer.
     #[must_use]
     pub const fn new(input: u32, output: u32) -> Self {
         Self { input, output }
@@ -60,7 +59,7 @@ impl Tokens {
     }
 }
 
-/// The output of the requests so far: what one that sets no bound is estimated at.
+/// The average output so far, which is the estimate for requests without a bound.
 #[derive(Debug)]
 pub(super) struct UsualOutput(AtomicU32);
 
@@ -69,12 +68,12 @@ impl UsualOutput {
         Self(AtomicU32::new(FIRST_GUESS))
     }
 
-    /// Relaxed, here and below: the number publishes nothing else, and one that is lost between two
+    /// Relaxed, here and below: the number publishes nothing else, and an update lost between two
     /// threads changes an estimate by an eighth.
     pub(super) fn learn(&self, output: u32) {
         let usual = i64::from(self.0.load(Relaxed));
         let difference = i64::from(output).saturating_sub(usual);
-        // Away from zero, so that it gets there.
+        // Rounds away from zero, so that the average arrives.
         let step = difference
             .saturating_add(
                 difference
@@ -91,8 +90,8 @@ impl UsualOutput {
     }
 }
 
-/// Returns what a request costs by its JSON: a token for four bytes, what it bounds the answer to,
-/// and nothing if it has no body in memory.
+/// Estimates a request by its JSON: a token for four bytes, and the bound of the answer. Without a
+/// body in memory the estimate is zero.
 pub(super) fn estimate(request: &Request, usual: &UsualOutput) -> Tokens {
     let body = request.body().and_then(reqwest::Body::as_bytes);
     body.filter(|body| !body.is_empty())
@@ -115,7 +114,7 @@ pub(super) fn clamped(tokens: u64) -> u32 {
     u32::try_from(tokens).unwrap_or(u32::MAX)
 }
 
-/// Returns the tokens of so many bytes of text.
+/// Returns the tokens of `bytes` bytes of text.
 pub(super) const fn of_text(bytes: u64) -> u64 {
     bytes.div_ceil(BYTES)
 }

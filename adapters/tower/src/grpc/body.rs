@@ -1,4 +1,4 @@
-//! The body of a response, at whose end stands how it went.
+//! The body of a response, whose trailers have the outcome.
 
 use core::{
     fmt,
@@ -14,15 +14,15 @@ use super::results::GrpcResults;
 use crate::{Conclude, classify::failure_of};
 
 pin_project! {
-    /// The body of a response, that reports the status in its trailers: see [`GrpcResults`].
+    /// The body of a response that reports the status in its trailers: see [`GrpcResults`].
     ///
-    /// A body that breaks off, or has no status at its end, reports a failure; one that is dropped
-    /// before its end reports nothing.
+    /// A body that breaks off, or has no status at its end, reports a failure. A body that is
+    /// dropped before its end reports nothing.
     pub struct GrpcBody<B, O> {
-        // None if no service answered.
+        // `None` if no service answered.
         #[pin]
         body: Option<B>,
-        // Until it is known.
+        // `Some` until the outcome is known.
         outcome: Option<O>,
         results: GrpcResults,
     }

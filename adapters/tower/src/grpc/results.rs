@@ -25,17 +25,17 @@ use crate::{BoxError, Classify, Conclude, Refused, classify::failure_of};
 /// | any other but `OK` | not retryable; `DEADLINE_EXCEEDED` is a timeout |
 /// | none, with another HTTP status than 200 | as [`RefusalClassifier`] says: it is a proxy's answer |
 ///
-/// `grpc-retry-pushback-ms` says when to come back. A negative number, or what is no number, means
-/// not at all. Without it the delay of a `google.rpc.RetryInfo` in the status's details counts. It
-/// makes nothing retryable that is not.
+/// `grpc-retry-pushback-ms` says when to come back. A negative number, or text, forbids a retry.
+/// Without this header the delay of a `google.rpc.RetryInfo` in the status's details counts. A
+/// delay does not make a failure retryable.
 ///
 /// A request that a layer ends without an answer is answered `DEADLINE_EXCEEDED` if time was up,
 /// else `UNAVAILABLE`, with the [`Refused`] in the response's extensions.
 ///
-/// The code stands in the headers of a response without messages, and those are retried. In all
-/// others it stands in the trailers: the response has begun and goes to the caller ("gRPC Retry
-/// Design", A6), in a [`GrpcBody`] that reports the code when it comes, so that throttling is heard
-/// of in either place.
+/// A response without messages has the code in its headers, and can be retried. All other responses
+/// have the code in their trailers. Such a response has begun and goes to the caller ("gRPC Retry
+/// Design", A6). Its [`GrpcBody`] reports the code when it comes, so that throttling in trailers
+/// counts too.
 ///
 /// # Examples
 ///
@@ -57,7 +57,7 @@ pub struct GrpcResults {
 }
 
 impl GrpcResults {
-    /// Creates the classifier that takes `UNAVAILABLE` for transient.
+    /// Creates the classifier. `UNAVAILABLE` is transient.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -65,8 +65,8 @@ impl GrpcResults {
         }
     }
 
-    /// Takes another code for transient: 10 is `ABORTED`. `OK` stays a success, and numbers above
-    /// 16 are no codes.
+    /// Makes another code transient, such as 10 (`ABORTED`). `OK` stays a success, and numbers
+    /// above 16 are no codes.
     #[must_use]
     pub const fn retrying(self, code: u32) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl GrpcResults {
         }
     }
 
-    /// Returns what the end of a response means.
+    /// Returns the failure in the trailers of a response.
     pub(super) fn trailers(self, trailers: &HeaderMap) -> Option<Failure> {
         match code(trailers) {
             Some(code) => failure(code, trailers, self.retryable),
@@ -83,7 +83,7 @@ impl GrpcResults {
     }
 }
 
-/// The codes that are transient.
+/// Shows the transient codes.
 impl fmt::Debug for GrpcResults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let codes = (0..u32::BITS).filter(|code| self.retryable & bit(*code) != 0);
@@ -150,7 +150,7 @@ impl<B, E: 'static> Classify<Response<B>, E> for GrpcResults {
 }
 
 /// Returns a message as gRPC encodes it: bytes that are not printable ASCII, and percent signs,
-/// become `%` and two digits. The name of a scope may have any.
+/// become `%` and two digits. The name of a scope may contain any bytes.
 fn percent_encoded(message: &str) -> String {
     let mut encoded = String::with_capacity(message.len());
     for byte in message.bytes() {

@@ -1,4 +1,4 @@
-//! What gRPC's headers and trailers say.
+//! The status in gRPC's headers and trailers.
 
 use alloc::vec::Vec;
 use core::{str, time::Duration};
@@ -20,11 +20,11 @@ const RESOURCE_EXHAUSTED: u32 = 8;
 pub(super) const UNAVAILABLE: u32 = 14;
 const LAST: u32 = 16;
 
-/// Codes that say that the caller has to change something.
+/// Codes after which the caller has to change something.
 const CLIENTS_FAULT: [u32; 7] = [3, 5, 6, 7, 9, 11, 16];
 
-/// Returns the code in `headers`, or `None` if they have none. What is no code is UNKNOWN, as the
-/// protocol has it.
+/// Returns the code in `headers`, or `None` if they have none. Another value is UNKNOWN, by the
+/// protocol.
 pub(super) fn code(headers: &HeaderMap) -> Option<u32> {
     let value = headers.get(STATUS)?;
     let code = str::from_utf8(value.as_bytes()).ok();
@@ -32,8 +32,8 @@ pub(super) fn code(headers: &HeaderMap) -> Option<u32> {
     Some(code.filter(|code| *code <= LAST).unwrap_or(UNKNOWN))
 }
 
-/// Returns what a code means, `None` if that all went well. `retryable` has a bit for each code.
-/// A pushback counts before the delay of a `RetryInfo`.
+/// Returns the failure of a code, or `None` for success. `retryable` has a bit for each code. A
+/// pushback counts before the delay of a `RetryInfo`.
 pub(super) fn failure(code: u32, headers: &HeaderMap, retryable: u32) -> Option<Failure> {
     let failure = match code {
         0 => return None,
@@ -62,8 +62,8 @@ pub(super) fn failure(code: u32, headers: &HeaderMap, retryable: u32) -> Option<
     })
 }
 
-/// Returns what `RESOURCE_EXHAUSTED` means: what a 429 with its message means. A used-up day and a
-/// message above the size that the server takes have this code too.
+/// Classifies `RESOURCE_EXHAUSTED` as a 429 with its message. A used-up day and a message too large
+/// for the server have this code too.
 fn exhausted(headers: &HeaderMap) -> Failure {
     let message = headers.get(MESSAGE).map(|value| decoded(value.as_bytes()));
     let message = message.unwrap_or_default();
@@ -72,7 +72,7 @@ fn exhausted(headers: &HeaderMap) -> Failure {
     failure.unwrap_or(Failure::throttling())
 }
 
-/// Decodes a message: `%` and two digits are a byte. What is no such thing stays.
+/// Decodes a message, in which `%` and two digits are a byte. Other text stays.
 fn decoded(message: &[u8]) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(message.len());
     let mut rest = message;
@@ -97,9 +97,8 @@ pub(super) const fn bit(code: u32) -> u32 {
     }
 }
 
-/// Returns when the service wants to be asked again, `Some(None)` if not at all: that is what a
-/// negative number says, and everything else that is no number of 31 bits, and two of them ("gRPC
-/// Retry Design", A6).
+/// Returns when to send the request again. `Some(None)` forbids a retry. A negative number, a value
+/// that is no number of 31 bits, and two values mean this ("gRPC Retry Design", A6).
 #[expect(clippy::option_option, reason = "nothing said is not a no")]
 fn pushback(headers: &HeaderMap) -> Option<Option<Duration>> {
     let mut values = headers.get_all(PUSHBACK).iter();

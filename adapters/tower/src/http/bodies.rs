@@ -1,4 +1,4 @@
-//! Bodies that say what a response means.
+//! Bodies that decide what a response means.
 
 use core::{
     fmt,
@@ -20,12 +20,12 @@ use tower_service::Service;
 
 use super::Replayed;
 
-/// Reads the bodies that a classifier [wants](Classifier::wants_body), for an [`HttpResults`] above
-/// it: at most 64 KiB of each.
+/// Reads at most 64 KiB of each body that a classifier [wants](Classifier::wants_body), for an
+/// [`HttpResults`] above it.
 ///
-/// The layer belongs under a [`RetryLayer::http`](crate::RetryLayer::http), whose table decides
-/// where the classifier does not know. The caller gets the body as it came. A strategy that obeys
-/// declared limits hears those of [`graphql_limits`](paceline::classify::graphql_limits) too.
+/// The layer belongs under a [`RetryLayer::http`](crate::RetryLayer::http), whose table decides if
+/// the classifier does not. The caller still gets the whole body. A strategy that obeys declared
+/// limits gets the limits of [`graphql_limits`](paceline::classify::graphql_limits) too.
 ///
 /// # Examples
 ///
@@ -73,11 +73,11 @@ pub struct BodyReader<Svc, C> {
     classifier: C,
 }
 
-/// What a response means, by a classifier that may have read its body. `None` if it does not know.
+/// What a response means, by a classifier that may have read its body.
 #[derive(Clone)]
 pub(super) struct Judged {
     pub(super) failure: Option<Failure>,
-    /// What was read. The body of the response shares it.
+    /// The bytes that were read, shared with the body of the response.
     pub(super) read: Bytes,
 }
 

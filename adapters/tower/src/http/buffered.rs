@@ -1,4 +1,4 @@
-//! Bodies that cannot be cloned, but are there already.
+//! Bodies that cannot be cloned, but are already complete.
 
 use core::{
     fmt, mem,
@@ -13,15 +13,16 @@ use paceline::{Idempotency, classify::BodyEnd};
 
 use crate::Replay;
 
-/// Keeps bodies that are there in full when the request is made, and up to a limit long, to send
-/// them again.
+/// Keeps bodies to send them again, if they are complete when the request is made, and within a
+/// limit.
 ///
-/// So are those of gRPC's unary calls, and whatever was made out of bytes. Others are passed on as
-/// they come, and their requests are sent once. The service in the layer gets [`Replayed`] bodies.
+/// Bodies of gRPC's unary calls and bodies made from bytes are complete. Other bodies are passed on
+/// as they come, and their requests are sent once. The service in the layer gets [`Replayed`]
+/// bodies.
 ///
 /// Calls of gRPC (`content-type: application/grpc`) may be carried out twice, since all of them are
-/// POST; of other requests [`Idempotency::of_request`] decides. The header `grpc-timeout` is the
-/// deadline of a request, and is shortened to what is left.
+/// POST. For other requests [`Idempotency::of_request`] decides. The header `grpc-timeout` is the
+/// deadline of a request. It is shortened to the time left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffered {
     limit: usize,
@@ -70,20 +71,20 @@ fn is_grpc(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
 }
 
-/// A body of which the beginning was read, by [`Buffered`] or [`ReadBodies`](super::ReadBodies).
+/// A body whose beginning was read by [`Buffered`] or [`ReadBodies`](super::ReadBodies).
 pub struct Replayed<B: Body> {
     data: Bytes,
     trailers: Option<HeaderMap>,
-    /// An error that came while it was looked at.
+    /// An error that came while the beginning was read.
     failed: Option<B::Error>,
-    /// What is still to come, if it was not all there.
+    /// The rest of the body, if it was not complete.
     rest: Option<B>,
 }
 
-// Nothing in it is pinned: what is polled is `Unpin`.
+// Nothing in it is pinned, since the polled body is `Unpin`.
 impl<B: Body> Unpin for Replayed<B> {}
 
-/// Its length, not what is in it.
+/// Shows the length, not the contents.
 impl<B: Body> fmt::Debug for Replayed<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Replayed")
@@ -94,7 +95,7 @@ impl<B: Body> fmt::Debug for Replayed<B> {
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Replayed<B> {
-    /// Reads what is there without a wait, and stops beyond `limit`.
+    /// Reads what can be read without a wait, and stops beyond `limit`.
     fn read(mut body: B, limit: usize) -> Self {
         let (mut first, mut more) = (Bytes::new(), BytesMut::new());
         let (mut trailers, mut failed) = (None, None);
@@ -130,7 +131,7 @@ impl<B: Body<Data = Bytes> + Unpin> Replayed<B> {
         }
     }
 
-    /// Returns a body as it was before `data` was read of it. `trailers` came at its end.
+    /// Returns a body as it was before `data` and `trailers` were read.
     pub(super) fn after(
         data: Bytes,
         end: BodyEnd<B::Error>,
@@ -149,7 +150,7 @@ impl<B: Body<Data = Bytes> + Unpin> Replayed<B> {
         }
     }
 
-    /// Returns a copy, unless something is still to come.
+    /// Returns a copy, if the body is complete.
     fn copy(&self) -> Option<Self> {
         (self.rest.is_none() && self.failed.is_none()).then(|| Self {
             data: self.data.clone(),
@@ -160,7 +161,7 @@ impl<B: Body<Data = Bytes> + Unpin> Replayed<B> {
     }
 }
 
-/// Most bodies are of one piece, which is not copied.
+/// Joins the pieces. Most bodies are one piece, which is not copied.
 fn joined(first: Bytes, more: &[u8]) -> Bytes {
     if more.is_empty() {
         return first;
@@ -201,7 +202,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Replayed<B> {
         let read = u64::try_from(self.data.len()).unwrap_or(u64::MAX);
         let rest = match (&self.rest, &self.failed) {
             (Some(rest), _) => rest.size_hint(),
-            // Of a known length it would not be read to its error.
+            // With a known length the body would not be read to its error.
             (None, Some(_)) => SizeHint::new(),
             (None, None) => return SizeHint::with_exact(read),
         };

@@ -8,9 +8,9 @@ use crate::Replay;
 /// Clones requests over HTTP. [`Idempotency::of_request`] decides which of them may be carried out
 /// twice: a POST without a key may not.
 ///
-/// [`Weights`](paceline::set::Weights) and a [`Class`](paceline::Class) among the extensions of a
-/// request are those of its attempts. The header `grpc-timeout` is the deadline of a request, and
-/// is shortened to what is left.
+/// [`Weights`](paceline::set::Weights) and a [`Class`](paceline::Class) in the extensions of a
+/// request apply to its attempts. The header `grpc-timeout` is the deadline of a request, and is
+/// shortened to the time left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HttpRequests;
 

@@ -21,14 +21,14 @@ use crate::{
 
 /// Classifies responses over HTTP by [`RefusalClassifier`], and errors by [`failure_of`].
 ///
-/// A layer [`ReadBodies`](crate::ReadBodies) below brings a classifier that reads bodies. What that
-/// classifier knows goes before the table.
+/// A layer [`ReadBodies`](crate::ReadBodies) below adds a classifier that reads bodies, which
+/// decides before the table.
 ///
-/// A response is an answer, whatever it says: when there is no retry, the caller gets it as from
-/// the service itself. A success of a request with [`Weights`](paceline::set::Weights) has an
-/// [`AttemptCharge`](paceline::strategy::AttemptCharge) in its extensions, for a cost that stands
-/// in its body. A response that is not retried has a [`Stop`] in its extensions: why, and after how
-/// many attempts.
+/// Without a retry, the caller gets any response as the service sent it. A success of a request
+/// with [`Weights`](paceline::set::Weights) has an
+/// [`AttemptCharge`](paceline::strategy::AttemptCharge) in its extensions, for a cost in the body.
+/// A failed response that is not retried has a [`Stop`] in its extensions, with the reason and the
+/// number of attempts.
 ///
 /// # Examples
 ///
@@ -46,9 +46,9 @@ pub struct HttpResults {
 }
 
 impl HttpResults {
-    /// Creates the classifier for which a bare 503 is [overload](ServiceUnavailable::Overloaded):
-    /// it lowers the send rate, and a POST without an idempotency key is not sent again. With
-    /// [`with_unavailable`](Self::with_unavailable)`(ServiceUnavailable::Transient)` it is
+    /// Creates the classifier. A bare 503 is [overload](ServiceUnavailable::Overloaded): the 503
+    /// lowers the send rate, and a POST without an idempotency key is not sent again. With
+    /// [`with_unavailable`](Self::with_unavailable)`(ServiceUnavailable::Transient)` a bare 503 is
     /// transient, as in the AWS SDKs.
     #[must_use]
     pub const fn new() -> Self {

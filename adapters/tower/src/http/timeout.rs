@@ -1,4 +1,4 @@
-//! The deadline of a call of gRPC, which its request carries: `grpc-timeout`.
+//! The deadline of a call of gRPC, in the header `grpc-timeout` of its request.
 
 use core::{str, time::Duration};
 
@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderValue};
 
 const TIMEOUT: &str = "grpc-timeout";
 
-/// The units, the finest first, and how many nanoseconds each has.
+/// The units with their nanoseconds, the finest first.
 const UNITS: [(u8, u64); 6] = [
     (b'n', 1),
     (b'u', 1_000),
@@ -28,7 +28,7 @@ pub(super) fn read(headers: &HeaderMap) -> Option<Duration> {
     Some(Duration::from_nanos(value.saturating_mul(nanos)))
 }
 
-/// Replaces the time that a call may take by what is `left` of it, if its headers say one.
+/// Sets the time that a call may take to `left`, if its headers say a time.
 pub(super) fn shorten(headers: &mut HeaderMap, left: Duration) {
     if !headers.contains_key(TIMEOUT) {
         return;

@@ -5,11 +5,10 @@ use alloc::sync::Arc;
 use paceline::RetryQuota;
 use tower::retry::budget::Budget;
 
-/// A [`RetryQuota`] as the budget of a tower policy of one's own.
+/// A [`RetryQuota`] as the budget of a custom policy of tower.
 ///
-/// A budget knows neither failures nor successes: every retry costs the same, and a success
-/// puts the same in, whatever it had paid. [`RetryPolicy`](crate::RetryPolicy) knows both. Clones
-/// share the quota.
+/// A budget does not see results. Each retry costs the same, and each success adds the same,
+/// whatever it had paid. [`RetryPolicy`](crate::RetryPolicy) knows both. Clones share the quota.
 ///
 /// # Examples
 ///
@@ -33,8 +32,8 @@ pub struct QuotaBudget {
 }
 
 impl QuotaBudget {
-    /// Creates the budget in which a retry costs 14 tokens and a success puts one in ("Retry
-    /// behavior 2.1", AWS SDKs and Tools Reference Guide).
+    /// Creates the budget in which a retry costs 14 tokens and a success adds one ("Retry behavior
+    /// 2.1", AWS SDKs and Tools Reference Guide).
     #[must_use]
     pub const fn new(quota: Arc<RetryQuota>) -> Self {
         Self {
@@ -44,14 +43,14 @@ impl QuotaBudget {
         }
     }
 
-    /// Sets what a retry costs. For nothing it is never refused.
+    /// Sets what a retry costs. With 0 no retry is refused.
     #[must_use]
     pub const fn cost(mut self, tokens: u32) -> Self {
         self.cost = tokens;
         self
     }
 
-    /// Sets what a success puts in.
+    /// Sets what a success adds.
     #[must_use]
     pub const fn credit(mut self, tokens: u32) -> Self {
         self.credit = tokens;
@@ -71,7 +70,7 @@ impl Budget for QuotaBudget {
     }
 
     fn withdraw(&self) -> bool {
-        // No call will say that this very retry succeeded, so its permit is spent.
+        // No call reports the success of this retry, so its permit is spent.
         self.quota.try_acquire(self.cost).is_some()
     }
 }

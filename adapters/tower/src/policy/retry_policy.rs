@@ -13,13 +13,14 @@ use crate::{Classify, Clones, Replay};
 
 /// A strategy as the policy of [`tower::retry::Retry`]: its quota and its backoff.
 ///
-/// A policy is not asked before the first send, so nothing waits for a turn here: put
+/// A policy is not asked before the first send, so no request waits for a turn here. Put
 /// [`SendRateLayer`](crate::SendRateLayer) under it, or use [`RetryLayer`](crate::RetryLayer),
-/// which does all of it. Responses whose outcome comes with their end, as gRPC's may, count as
+/// which retries and waits. Responses whose outcome comes at their end, as with gRPC, count as
 /// successes when they begin.
 ///
-/// Inside of an attempt of paceline's own loops it leaves the retries to that loop. It sets no mark
-/// for loops inside of the service: switch those off, or use [`RetryLayer`](crate::RetryLayer).
+/// Inside of an attempt of another loop of paceline, the policy leaves the retries to that loop. It
+/// sets no mark for loops inside of the service. Switch these loops off, or use
+/// [`RetryLayer`](crate::RetryLayer).
 ///
 /// Clones share the strategy. Each operation has its own state, in the clone that tower makes
 /// for it.
@@ -63,7 +64,7 @@ impl<S: RetryStrategy, C> RetryPolicy<S, C> {
 }
 
 impl<S: RetryStrategy + ?Sized, C> RetryPolicy<S, C> {
-    /// Creates the policy of a strategy that others have too.
+    /// Creates the policy of a shared strategy.
     pub const fn shared(strategy: Arc<S>, classifier: C) -> Self {
         Self {
             strategy,
@@ -77,8 +78,8 @@ impl<S: RetryStrategy + ?Sized, C> RetryPolicy<S, C> {
 }
 
 impl<S: RetryStrategy + ?Sized, C, K> RetryPolicy<S, C, K> {
-    /// Copies requests by `replay`, which has to send what it is given: `Clones`, `HttpRequests`,
-    /// or one of the user's.
+    /// Copies requests by `replay`, which must not change their type: `Clones`, `HttpRequests`, or
+    /// the user's own.
     pub fn replay<L>(self, replay: L) -> RetryPolicy<S, C, L> {
         RetryPolicy {
             strategy: self.strategy,
@@ -90,7 +91,7 @@ impl<S: RetryStrategy + ?Sized, C, K> RetryPolicy<S, C, K> {
         }
     }
 
-    /// Sets whether requests may be carried out twice, whatever [`Replay`] thinks of them.
+    /// Sets whether requests may be carried out twice, whatever [`Replay`] says.
     #[must_use]
     pub fn idempotency(mut self, idempotency: Idempotency) -> Self {
         self.idempotency = Some(idempotency);
@@ -105,7 +106,7 @@ impl<S: RetryStrategy + ?Sized, C, K> RetryPolicy<S, C, K> {
         self
     }
 
-    /// Takes out the token of the operation, which begins with the first answer.
+    /// Takes out the token of the operation. The operation begins with the first answer.
     fn token(&mut self) -> Option<RetryToken> {
         match core::mem::replace(&mut self.operation, Operation::Ended) {
             Operation::NotBegun => self.strategy.acquire_initial_token(None).ok(),
@@ -137,7 +138,8 @@ where
             Some(span) => token.with_max_retry_after(span),
             None => token,
         };
-        // The outer loop sends again: without time the failure is recorded, and no quota is taken.
+        // The outer loop sends again. With no time left the failure is recorded, and no quota is
+        // taken.
         let is_inside = OuterAttempt::current().is_some();
         let token = if is_inside {
             token.with_time_left(Some(Duration::ZERO))
@@ -148,7 +150,7 @@ where
             .strategy
             .refresh_retry_token(token, &failure, Reports::new())
             .ok()?;
-        // For strategies that do not ask: those of the crate have refused.
+        // For strategies that do not check this. The crate's own strategies have refused.
         if !idempotency.permits(&failure) || is_inside {
             return None;
         }

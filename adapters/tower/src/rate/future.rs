@@ -23,8 +23,8 @@ use crate::{BoxError, Classify, Conclude, Refused, classify::succeeded};
 pin_project! {
     /// The future of [`SendRateService`](crate::SendRateService).
     ///
-    /// It takes its place when it is first polled. Dropped, it gives it back; a request that was
-    /// sent by then counts as sent, and its outcome goes unrecorded.
+    /// The future takes its place when it is first polled, and gives the place back when it is
+    /// dropped. A request that was sent by then counts as sent, and its outcome goes unrecorded.
     #[must_use = "a future does nothing until it is polled"]
     pub struct SendRateFuture<Svc, Req, J, R, C, Z>
     where
@@ -35,7 +35,7 @@ pin_project! {
     {
         #[pin]
         stage: Stage<Svc::Future, Acquire<R, C, Z>>,
-        // Until it is sent.
+        // The request until it is sent.
         unsent: Option<(Svc, Req)>,
         limiter: SendLimiter<R, C, Z>,
         classifier: J,
@@ -118,19 +118,19 @@ where
     }
 }
 
-/// What hears of a response before its outcome.
+/// Gets reports of a response before its outcome.
 pub(super) trait Hears: Conclude {
-    /// Hands the rate what a response declares, if it obeys that.
+    /// Hands on the limits that a response declares, if the rate obeys them.
     fn observe(&self, limits: impl FnOnce() -> LimitReports);
 
-    /// Settles what the request took with what it cost in truth.
+    /// Settles the true cost of the request.
     fn settle_costs(&mut self, costs: Weights);
 
-    /// Notes how long a success asks that nothing be sent.
+    /// Notes the pause that a success asks for.
     fn pause(&mut self, span: Duration);
 }
 
-/// Records what is known, or leaves that to the answer.
+/// Records the outcome if it is known, or leaves it to the answer.
 pub(super) fn finish<Res, J, O>(
     classifier: &J,
     result: Result<Res, BoxError>,
@@ -165,11 +165,11 @@ where
     }
 }
 
-/// A request that was let go: its outcome is not recorded yet.
+/// A sent request whose outcome is not recorded yet.
 pub struct Rated<R, C, Z> {
     limiter: SendLimiter<R, C, Z>,
     permit: SendPermit,
-    /// What a success is recorded as.
+    /// The outcome to record for a success.
     success: Outcome,
 }
 
@@ -180,7 +180,7 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> Hears for Rated<R, C, Z> {
         }
     }
 
-    // Each request takes one token: there is no estimate.
+    // Each request takes one token, without an estimate.
     fn settle_costs(&mut self, _costs: Weights) {}
 
     fn pause(&mut self, span: Duration) {

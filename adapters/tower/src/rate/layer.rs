@@ -20,14 +20,14 @@ use crate::{BoxError, Classify};
 
 /// Lets requests wait for their turn at a [`SendRate`], and records the outcome of each.
 ///
-/// For services that have retries already; [`RetryLayer`](crate::RetryLayer) over
-/// [`Adaptive`](paceline::Adaptive) has its own send rate. Put it under what retries, so that
-/// every attempt takes a turn.
+/// Use it for services that have retries already; [`RetryLayer`](crate::RetryLayer) over
+/// [`Adaptive`](paceline::Adaptive) has its own send rate. Put this layer under the layer that
+/// retries, so that every attempt takes a turn.
 ///
-/// The service can be cloned, and clones share the rate. It is ready when the service in it is, and
-/// waits in its future: a task that is ready and does not call holds no other up. Dropped while it
-/// waits, a request gives its place back. A limit of concurrent requests belongs around this layer,
-/// or waiters take its places.
+/// The service can be cloned, and clones share the rate. It is ready when the inner service is, and
+/// waits in its future. So a ready task that does not call holds up no other task. A request that
+/// is dropped while it waits gives its place back. Put a limit of concurrent requests around this
+/// layer, or waiting requests count as concurrent.
 ///
 /// # Examples
 ///
@@ -61,16 +61,16 @@ impl<J, R, C, Z> SendRateLayer<J, R, C, Z> {
         }
     }
 
-    /// Lets no request wait for longer than `span`: one whose turn comes later fails at once, with
-    /// [`Refused`](crate::Refused). No limit by default.
+    /// Lets no request wait for longer than `span`. A request whose turn comes later fails at once,
+    /// with [`Refused`](crate::Refused). No limit by default.
     #[must_use]
     pub const fn within(mut self, span: Duration) -> Self {
         self.within = Some(span);
         self
     }
 
-    /// Sets the class of the layer's requests, [`Class::Foreground`] by default. A back-fill has a
-    /// second layer over the same limiter.
+    /// Sets the class of the layer's requests, [`Class::Foreground`] by default. For a back-fill,
+    /// make a second layer over the same limiter.
     #[must_use]
     pub const fn class(mut self, class: Class) -> Self {
         self.class = class;
@@ -114,7 +114,7 @@ where
     }
 
     fn call(&mut self, request: Req) -> Self::Future {
-        // The one that is ready goes with the request.
+        // The ready service goes with the request.
         let clone = self.inner.clone();
         let ready = mem::replace(&mut self.inner, clone);
         let SendRateLayer {

@@ -27,7 +27,7 @@ type Limiter<C, Z, const N: usize> = SendLimiter<SendSet<Arc<SendRate>, N>, C, Z
 /// Lets requests wait for their turn at several send rates at once, and records the outcome of
 /// each: [`SendRateLayer`](crate::SendRateLayer) over a [`SendSet`].
 ///
-/// A true cost that the response says ([`Classify::costs`]) is settled. A future is boxed.
+/// A true cost in the response ([`Classify::costs`]) is settled. Futures are boxed.
 ///
 /// # Examples
 ///
@@ -74,7 +74,7 @@ impl<J, W, C, Z, const N: usize> SendSetLayer<J, W, N, C, Z> {
         }
     }
 
-    /// Lets no request wait for longer than `span`, as
+    /// Lets no request wait for longer than `span`, like
     /// [`SendRateLayer::within`](crate::SendRateLayer::within).
     #[must_use]
     pub const fn within(mut self, span: Duration) -> Self {
@@ -82,7 +82,7 @@ impl<J, W, C, Z, const N: usize> SendSetLayer<J, W, N, C, Z> {
         self
     }
 
-    /// Sets the class of the layer's requests, as
+    /// Sets the class of the layer's requests, like
     /// [`SendRateLayer::class`](crate::SendRateLayer::class).
     #[must_use]
     pub const fn class(mut self, class: Class) -> Self {
@@ -133,7 +133,7 @@ where
     }
 
     fn call(&mut self, request: Req) -> Self::Future {
-        // The one that is ready goes with the request.
+        // The ready service goes with the request.
         let clone = self.inner.clone();
         let mut ready = mem::replace(&mut self.inner, clone);
         let SendSetLayer {
@@ -162,11 +162,11 @@ where
     }
 }
 
-/// A request that was let go by several send rates: its outcome is not recorded yet.
+/// A request sent under several send rates, whose outcome is not recorded yet.
 pub struct RatedSet<C, Z, const N: usize> {
     limiter: Limiter<C, Z, N>,
     permit: SetPermit<N>,
-    /// What a success is recorded as.
+    /// The outcome to record for a success.
     success: Outcome,
 }
 
@@ -183,7 +183,7 @@ impl<C: Clock, Z, const N: usize> Hears for RatedSet<C, Z, N> {
     }
 
     fn settle_costs(&mut self, costs: Weights) {
-        // Costs of another number of limits, or too many for a line, leave the estimate.
+        // If the number of costs is wrong, or a cost too large for a line, the estimate stays.
         if self.limiter.settle(self.permit, costs.as_slice()).is_ok() {
             self.permit = self.permit.costing(costs.as_slice());
         }

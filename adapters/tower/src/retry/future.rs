@@ -1,4 +1,4 @@
-//! One operation: its attempts, and what lies between them.
+//! One operation: its attempts, and the waits between them.
 
 use alloc::sync::Arc;
 use core::{
@@ -25,8 +25,9 @@ use crate::{BoxError, Classify, Refused, Replay};
 pin_project! {
     /// The future of [`Retry`](crate::Retry).
     ///
-    /// The operation begins when it is first polled. Dropped, it gives its place in line back; what
-    /// it paid for a retry is spent, and the outcome of a send in progress goes unrecorded.
+    /// The operation begins when the future is first polled. A dropped future gives its place in
+    /// line back. The payment for a retry is spent, and the outcome of a send in progress goes
+    /// unrecorded.
     #[must_use = "a future does nothing until it is polled"]
     pub struct RetryFuture<Svc, Req, S, C, K>
     where
@@ -39,16 +40,16 @@ pin_project! {
         #[pin]
         stage: Stage<Svc::Future>,
         service: Svc,
-        // The caller's, until the operation begins.
+        // The caller's request, until the operation begins.
         request: Option<Req>,
-        // To be sent next.
+        // The request to be sent next.
         next: Option<K::Sent>,
         attempts: Option<Attempts<Arc<S>>>,
-        // What the caller gets if there is no other.
+        // The answer that the caller gets if no other follows.
         last: Option<Result<C::Answer<Retried<S>>, BoxError>>,
         has_weights: bool,
         has_deadline: bool,
-        // Whether an attempt is told how much time is left for it.
+        // Whether each attempt carries the time left.
         tells_time: bool,
         waiter: Waiter<DefaultSleep>,
         shared: Arc<Shared<S, C, K>>,
@@ -117,7 +118,7 @@ where
     C: Classify<Svc::Response, BoxError>,
     K: Replay<Req>,
 {
-    /// Goes from stage to stage until one has to wait.
+    /// Goes from stage to stage until a stage has to wait.
     fn drive(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -131,7 +132,7 @@ where
                     ready!(this.waiter.poll_backoff(attempts, clock, context));
                     this.stage.set(Stage::Readying { armed: false });
                 }
-                // Before the turn, which is to be used at once.
+                // Readiness comes before the turn, which must be used at once.
                 (StageProj::Readying { armed }, Some(attempts)) => {
                     if let Poll::Ready(ready) = this.service.poll_ready(context) {
                         ready.map_err(Into::into)?;
@@ -188,7 +189,7 @@ where
                 }
                 (StageProj::UnderWay { sent, limited }, Some(attempts)) => {
                     let result = match within(attempts.outer(), || sent.poll(context)) {
-                        // A service that ends a call by its own deadline ends it together with us.
+                        // A service with its own deadline may end a call at the same moment.
                         Poll::Ready(Err(_))
                             if *limited && this.waiter.poll_elapsed(context).is_ready() =>
                         {
@@ -237,7 +238,7 @@ where
         let (operation, has_deadline) = settings.apply(operation, own);
         *this.has_deadline = has_deadline;
         let attempts = operation.start();
-        // The service is ready already, and is not asked again without need.
+        // The service is ready already. It is polled again only after a backoff.
         let clock = settings.strategy.clock();
         this.stage.set(match attempts.backoff(clock) {
             None => Stage::InLine,
@@ -247,8 +248,8 @@ where
         *this.attempts = Some(attempts);
     }
 
-    /// Ends an attempt, `None` if it was cut off: returns what the caller gets, or `None` if there
-    /// is more to come.
+    /// Ends an attempt, whose `result` is `None` if it was cut off. Returns what the caller gets,
+    /// or `None` if more is to come.
     fn conclude(
         self: Pin<&mut Self>,
         result: Option<Result<Svc::Response, BoxError>>,
@@ -270,7 +271,7 @@ where
         };
         let reports = Reports::at(strategy.clock()).declaring(&limits);
         let Some(failure) = failure else {
-            // The outcome may come at the end of the body.
+            // The outcome may come only at the end of the body.
             let _sending = attempts.observe(reports);
             let result = result?;
             let response = result.as_ref().ok();
@@ -301,8 +302,8 @@ where
             (Ok(Ok(response)), _) => Ok(classifier.answer(response, None)),
         };
         if goes_on {
-            // A response may hold its connection, so it is kept only where it is likely to be the
-            // last one.
+            // A response may hold its connection, so it is kept only if it may be the last
+            // response.
             *this.last = Some(ended).filter(|ended| ended.is_err() || *this.has_deadline);
             this.stage.set(Stage::Pausing);
             None
@@ -316,7 +317,7 @@ where
         }
     }
 
-    /// Ends an operation that has no other attempt, with the last answer if it is there.
+    /// Ends an operation without another attempt. Returns the last answer, if there is one.
     fn stop_with(
         self: Pin<&mut Self>,
         refused: Refused,

@@ -14,26 +14,25 @@ use tower_service::Service;
 use super::{Retried, future::RetryFuture};
 use crate::{BoxError, Classify, Clones, Replay, bounds::Bounds};
 
-/// Retries what fails, as one of paceline's strategies decides: its quota pays for each retry and
-/// gets it back with the success, and with [`Adaptive`](paceline::Adaptive) every send waits for
-/// its turn.
+/// Retries failed requests, as one of paceline's strategies decides. The quota pays for each retry,
+/// and a success pays back. With [`Adaptive`](paceline::Adaptive) every send waits for its turn.
 ///
-/// `http` and `grpc` make one for clients of either; [`new`](Self::new) takes a classifier of the
-/// user's own.
+/// `http` and `grpc` make the layer for such clients. [`new`](Self::new) takes the user's own
+/// classifier.
 ///
-/// The service is ready when the service in it is, and waits in its future. It may be dropped at
-/// any await: a place in line goes back at once, and what was paid for a retry is spent. Its
-/// clones, and all services of one layer, share the strategy. A response that is not retried goes
-/// to the caller, and an error too, as the service in the layer made it; the layer's only own error
-/// is [`Refused`](crate::Refused).
+/// The service is ready when the inner service is, and waits in its future. A future may be dropped
+/// at any await: its place in line goes back at once, and the payment for a retry is spent. Clones
+/// of the service, and all services of one layer, share the strategy. The caller gets a response or
+/// an error that is not retried as the inner service made it. The layer's only own error is
+/// [`Refused`](crate::Refused).
 ///
-/// Loops of paceline in the service, such as another of these layers, leave the retries to this one
-/// ([`OuterAttempt`](paceline::operation::OuterAttempt)). Other retries, tower's own among them,
-/// have to be switched off: they would multiply.
+/// Loops of paceline in the service, such as another `RetryLayer`, leave the retries to this layer
+/// ([`OuterAttempt`](paceline::operation::OuterAttempt)). Switch off other retries, such as tower's
+/// own, or they multiply.
 ///
-/// Timeouts for one attempt belong under this layer, those for all of them around it, or
-/// [`deadline`](Self::deadline). A limit of concurrent requests belongs around it, or waiters
-/// take its places.
+/// Put a timeout for one attempt under this layer. Put a timeout for all attempts around it, or use
+/// [`deadline`](Self::deadline). Put a limit of concurrent requests around it, or waiting requests
+/// count as concurrent.
 ///
 /// # Examples
 ///
@@ -59,7 +58,7 @@ pub struct RetryLayer<S: ?Sized, C, K = Clones> {
     replay: K,
 }
 
-/// What an operation needs of its layer, but for its types.
+/// The settings of the layer that do not depend on its types.
 pub(super) struct Settings<S: ?Sized> {
     pub(super) strategy: Arc<S>,
     pub(super) scope: Option<Arc<str>>,
@@ -70,8 +69,8 @@ pub(super) struct Settings<S: ?Sized> {
 }
 
 impl<S: ?Sized> Settings<S> {
-    /// Sets what the layer's user has set. The deadline is the sooner of the layer's and of `own`,
-    /// the request's. Returns `true` if the operation has a deadline.
+    /// Applies the settings. The deadline is the sooner of the layer's and of `own`, the request's.
+    /// Returns `true` if the operation has a deadline.
     pub(super) fn apply<'a, T>(
         &'a self,
         mut operation: Operation<'a, T>,
@@ -105,7 +104,7 @@ impl<S: RetryStrategy, C> RetryLayer<S, C> {
 }
 
 impl<S: RetryStrategy + ?Sized, C> RetryLayer<S, C> {
-    /// Creates the layer for a strategy that others have too, to look at its state or to share it.
+    /// Creates the layer for a shared strategy, whose state others can read or use.
     pub fn shared(strategy: Arc<S>, classifier: C) -> Self {
         Self {
             settings: Settings {
@@ -132,14 +131,14 @@ impl<S: RetryStrategy + ?Sized, C, K> RetryLayer<S, C, K> {
         }
     }
 
-    /// Sets whether requests may be carried out twice, whatever [`Replay`] thinks of them.
+    /// Sets whether requests may be carried out twice, whatever [`Replay`] says.
     #[must_use]
     pub fn idempotency(mut self, idempotency: Idempotency) -> Self {
         self.settings.idempotency = Some(idempotency);
         self
     }
 
-    /// Names what the requests go to, for strategies that keep a state for each scope.
+    /// Names the scope of the requests, for strategies with a state for each scope.
     #[must_use]
     pub fn scope(mut self, scope: impl Into<Arc<str>>) -> Self {
         self.settings.scope = Some(scope.into());
@@ -149,14 +148,15 @@ impl<S: RetryStrategy + ?Sized, C, K> RetryLayer<S, C, K> {
     /// Gives each operation `span`, with all its attempts and waits, from when its future is first
     /// polled. No limit by default.
     ///
-    /// No backoff or wait begins that would use up what is left, and no attempt begins after it. If
-    /// a backoff, a turn to send or the readiness of the service in the layer does not come in
-    /// time, the last response is returned; before the first attempt the error is
-    /// [`Refused`](crate::Refused). An attempt under way is cut off, with the same error. The body
-    /// of a response is not. The deadline of the request itself, `grpc-timeout`, counts too.
+    /// No backoff or wait begins that would use up the rest of the time, and no attempt begins
+    /// after the deadline. If a backoff, a turn or the readiness of the inner service does not come
+    /// in time, the last response is returned. Before the first attempt the error is
+    /// [`Refused`](crate::Refused). An attempt under way is cut off, with the same error. A
+    /// response's body is not cut off. The deadline of the request itself, `grpc-timeout`, counts
+    /// too.
     ///
-    /// A response is kept while its retry waits, and may hold its connection meanwhile. Without a
-    /// deadline it is dropped.
+    /// With a deadline, a response is kept while its retry waits, and may hold its connection.
+    /// Without a deadline the response is dropped.
     #[must_use]
     pub fn deadline(mut self, span: Duration) -> Self {
         self.settings.bounds.deadline = Some(span);
@@ -165,27 +165,28 @@ impl<S: RetryStrategy + ?Sized, C, K> RetryLayer<S, C, K> {
 
     /// Accepts no longer wait than `span` from the service: 60 s by default.
     ///
-    /// A response that asks for more is the caller's at once, and the send rate pauses for no
-    /// longer than `span`.
+    /// A response that asks for more is returned at once, and the send rate pauses for no longer
+    /// than `span`.
     #[must_use]
     pub fn max_retry_after(mut self, span: Duration) -> Self {
         self.settings.bounds.max_retry_after = Some(span);
         self
     }
 
-    /// Use it when the service in the layer sends several requests for one, as a paginator does:
-    /// paceline's loops in it may send theirs again. By default they
-    /// [send once](paceline::operation::OuterAttempt), since this layer sends again.
+    /// Lets loops of paceline in the inner service send again. Use it if the service sends several
+    /// requests for one, as a paginator does. By default the loops [send
+    /// once](paceline::operation::OuterAttempt), since this layer sends again.
     #[must_use]
     pub fn composite(mut self) -> Self {
         self.settings.bounds.composite = true;
         self
     }
 
-    /// Puts the [`OuterAttempt`](paceline::operation::OuterAttempt) among the extensions of each
-    /// request, for a service that sends it in another task: a loop there finds it, and sends once.
+    /// Puts the [`OuterAttempt`](paceline::operation::OuterAttempt) into the extensions of each
+    /// request, for a service that sends in another task. A loop there finds the mark, and sends
+    /// once.
     ///
-    /// What the service's future polls finds it without. It allocates for a request that has no
+    /// Loops that the service's future polls need no mark. A mark allocates if a request has no
     /// extensions.
     #[must_use]
     pub fn mark_requests(mut self) -> Self {
@@ -193,7 +194,7 @@ impl<S: RetryStrategy + ?Sized, C, K> RetryLayer<S, C, K> {
         self
     }
 
-    /// Sends the number of each attempt in `header`. By default none is sent.
+    /// Sends the number of each attempt in `header`. By default no header is sent.
     ///
     /// # Examples
     ///
@@ -255,7 +256,7 @@ where
     }
 
     fn call(&mut self, request: Req) -> Self::Future {
-        // The one that is ready goes with the request.
+        // The ready service goes with the request.
         let clone = self.inner.clone();
         let ready = mem::replace(&mut self.inner, clone);
         RetryFuture::new(ready, request, self.shared.clone())

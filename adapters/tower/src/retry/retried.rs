@@ -1,4 +1,4 @@
-//! A response whose outcome is still to be recorded.
+//! Responses whose outcome is not recorded yet.
 
 use alloc::sync::Arc;
 use core::{fmt, time::Duration};
@@ -12,13 +12,13 @@ use paceline::{
 
 use crate::Conclude;
 
-/// A request that was answered: its strategy is still to hear the outcome.
+/// An answered request whose outcome the strategy does not know yet.
 pub struct Retried<S: RetryStrategy + ?Sized> {
     attempt: Detached<Arc<S>>,
     has_weights: bool,
-    /// What it cost, if the response says so.
+    /// The true cost of the request, if the response says it.
     costs: Option<Weights>,
-    /// How long the service asked for a pause.
+    /// The pause that the service asked for.
     pause: Option<Duration>,
 }
 

@@ -8,7 +8,7 @@ use crate::classify::limits::{
 };
 
 const GUIDE: &str = include_str!("../../../guide/declared.md");
-/// Headers that no table of the code has.
+/// Headers that no table in the code lists.
 const OTHERS: [&str; 10] = [
     "ratelimit",
     "ratelimit-remaining",
@@ -22,7 +22,7 @@ const OTHERS: [&str; 10] = [
     "x-mbx-used-weight-1m",
 ];
 
-/// A header that begins with `-` in the guide is said by the one before it.
+/// A header that begins with `-` in the guide shares a stem with the header before it.
 #[test]
 fn the_guide_has_each_family_and_no_other() {
     let (_, rows) = GUIDE.split_once("# Formats").expect("the table");

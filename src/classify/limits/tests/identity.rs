@@ -59,7 +59,8 @@ fn partitions_are_limits_apart() {
         one,
         [LimitName::new("peruser").of_partition([0x70, 0x7b, 0x1d, 0xb1, 0x16, 0xbc, 0xf7])]
     );
-    // The key of the policy, where the limit says none; and of two policies the one with its key.
+    // A limit without a key takes the policy's. Of two policies the one with the limit's key
+    // counts.
     let policy = r#""peruser";q=100;w=60;pk=:cHsdsRa894==:"#;
     let told = [
         ("ratelimit", r#""peruser";r=5"#),

@@ -207,7 +207,7 @@ fn wrong_parameters_are_counted() {
     );
     check(&[("ratelimit", "==")], &[], 1);
     check(&[("ratelimit", r#""a";r=-1"#)], &[], 1);
-    // Which of two holds is not known.
+    // Either of the two may hold.
     check(
         &[("ratelimit", r#""a";r=1, "a";r=5"#)],
         &["1 requests left"],

@@ -63,7 +63,7 @@ fn discord_has_windows_and_spans() {
         ["0 of 5 requests left, reset in 1.5s, windows"]
     );
     assert_eq!(policies(&route), [LimitName::new("abcd1234")]);
-    // A wrong span leaves the time beside it.
+    // The time beside a wrong span counts.
     let wrong = read(&[
         ("x-ratelimit-remaining", "3"),
         ("x-ratelimit-reset", "1700000000"),
@@ -208,7 +208,7 @@ fn kong_has_a_limit_for_each_window() {
         texts(&month)[2],
         "9000 of 10000 requests left, reset in 86400s, windows"
     );
-    // A reset of another limit is not theirs.
+    // The reset of another limit does not belong to these.
     let other = headers(["100", "3", "7"]);
     assert!(texts(&other).iter().all(|text| !text.contains("reset")));
 }

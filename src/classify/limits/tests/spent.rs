@@ -19,7 +19,7 @@ const fn at(second: u64) -> Timestamp {
     Timestamp::from_nanos(second * 1_000_000_000)
 }
 
-/// A fixed window that is counted where a request arrives.
+/// A fixed window in which the service counts arriving requests.
 struct Counter {
     limit: u64,
     window: u64,
@@ -49,12 +49,12 @@ impl Counter {
     }
 }
 
-/// What the service says at a second, by what it has counted.
+/// Makes the service's headers from its counters and the time in seconds.
 type Headers = fn(&[Counter], u64) -> Vec<(String, String)>;
-/// When a request went, and whether the service let it go.
+/// When a request was sent, in seconds, and whether the service accepted it.
 type Sends = Vec<(u64, bool)>;
 
-/// Asks each ten seconds until `end`, and answers each request at once.
+/// Tries to send each ten seconds until `end`. The service answers at once.
 fn play(settings: DeclaredSettings, counters: &mut [Counter], end: u64, headers: Headers) -> Sends {
     let rate = SendRate::declared(settings, at(0));
     let mut sends = Vec::new();
@@ -126,7 +126,8 @@ fn day(counters: &[Counter], now: u64) -> Vec<(String, String)> {
     told.map(header).into()
 }
 
-/// Returns how many went in each `window`, and how many seconds after its begin the first of them.
+/// Returns how many requests passed in each `window`, and the seconds from its beginning to the
+/// first.
 fn passed(sends: &Sends, window: u64) -> Vec<(usize, Option<u64>)> {
     let end = sends.last().map_or(0, |(at, _)| at / window);
     let of = |index| {
@@ -143,7 +144,7 @@ fn refused(sends: &Sends) -> usize {
     sends.iter().filter(|(_, goes)| !goes).count()
 }
 
-/// A plan of 200 requests in 5 hours and 1,000 in 7 days, which are told in parts.
+/// A plan of 200 requests in 5 hours and 1,000 in 7 days, which are declared in parts.
 #[test]
 fn a_spent_plan_is_shut_until_its_reset() {
     let plans = DeclaredSettings::new().dimension(Dimension::Named(LimitName::new("plan")));

@@ -1,5 +1,5 @@
-//! The headers of services that say what others leave unsaid: windows, spans in milliseconds,
-//! rates, lists, days and plans.
+//! The headers of services that send what others leave out: windows, spans in milliseconds, rates,
+//! lists, days and plans.
 
 use super::*;
 
@@ -253,7 +253,7 @@ fn a_time_is_no_refill() {
     );
 }
 
-/// "Service tiers", Claude Docs: limits of their own, beside four others.
+/// "Service tiers", Claude Docs: limits for priority, beside four others.
 #[test]
 fn anthropic_has_priority_tokens() {
     let kinds = [
@@ -314,7 +314,7 @@ fn a_plan_of_claude_has_parts() {
         policies(&headers("0.42", "allowed")),
         ["5h", "7d"].map(LimitName::new)
     );
-    // More may be paid for.
+    // The caller may pay for more.
     assert_eq!(left("1.08", "allowed_warning"), format!("1 {hours}"));
     assert_eq!(left("1.08", "rejected"), format!("0 {hours}"));
     assert_eq!(left("0.97", "rejected"), format!("0 {hours}"));

@@ -248,7 +248,7 @@ fn what_is_no_reset_is_none() {
         "2023-11-14T23:13:20+01:60",
         "2023-11-14T23:13:20+010",
         "2023-11-14T23:13:20+0a00",
-        // Without a zone it is not known which time it is.
+        // A time without a zone is ambiguous.
         "2023-11-14T23:13:20",
         "2023-11-14T23:13",
         "2023-11-14T23:13.5Z",
