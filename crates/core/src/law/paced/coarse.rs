@@ -10,8 +10,8 @@ use crate::fixed::{Rate, SECOND};
 /// One, with 16 fraction bits.
 pub(super) const ONE: u64 = 1 << 16;
 
-/// Returns `value` rounded down to `bits` significant bits. The code has the exponent above the low
-/// `bits - 1` bits of the significand.
+/// Returns `value` rounded down to `bits` significant bits. The exponent stands above `bits - 1`
+/// bits.
 pub(super) fn pack(value: u64, bits: u32) -> u64 {
     let exponent = (u64::BITS - value.leading_zeros()).saturating_sub(bits);
     (u64::from(exponent) << (bits - 1)) + (value >> exponent)
@@ -31,8 +31,7 @@ pub(super) fn pack_up(value: u64, bits: u32) -> u64 {
     down + u64::from(unpack(down, bits) < value)
 }
 
-/// The significant bits of a rate; of a calm and of the time for which earlier cycles count; of a
-/// wait; and of growth.
+/// The significant bits of a rate, a calm and the time of earlier cycles, a wait, and growth.
 pub(super) const OF_RATE: u32 = 14;
 pub(super) const OF_CALM: u32 = 6;
 pub(super) const OF_WAIT: u32 = 5;
@@ -46,8 +45,8 @@ pub(super) fn narrow(value: u128) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX)
 }
 
-/// Returns `base` to the power of `exponent`, both with 16 fraction bits; the exponent is three at
-/// most. Straight lines between powers of two make the result 16 % too low to 7 % too high.
+/// Returns `base` to the power of `exponent`, both with 16 fraction bits, the exponent at most
+/// three. Straight lines between powers of two make it 16 % too low to 7 % too high.
 pub(super) fn power(base: u64, exponent: u64) -> u64 {
     let Some(top) = base.checked_ilog2() else {
         return 0;

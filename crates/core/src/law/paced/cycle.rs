@@ -1,5 +1,4 @@
-//! Cycles from one opening to the next: their counts, and how the rate grows in them (rules 17 to
-//! 20).
+//! Cycles from opening to opening: their counts, and the growth of the rate (rules 17 to 20).
 
 #![allow(
     clippy::arithmetic_side_effects,
@@ -24,7 +23,7 @@ const GROWTH: u64 = ONE / 100;
 pub(super) const MOST_CALMS: u64 = 64 << 10;
 /// The number of steps in a calm; the rate grows with each step.
 const STEPS: u64 = 16;
-/// Growth by this part, after this many answers, shows that no window holds the rate back.
+/// Growth by this part, after so many answers, shows that no window holds the rate back.
 const BEYOND: u64 = ONE / 2;
 const ENOUGH: u64 = 32;
 /// Below this many a second, a law of seconds has too few answers.
@@ -72,7 +71,7 @@ impl Open {
         Self::new(rate, count, flight.saturating_add(4 * seen.weight))
     }
 
-    /// Returns the state at the first request, from a learned rate and the length of its cycles.
+    /// Returns the state at the first request, after learned cycles of this length.
     pub(super) fn learned(rate: Rate, length: NonZeroU64) -> Self {
         Self::new(rate, Some(rate.tokens_in(length.get())), 4)
     }
@@ -129,15 +128,13 @@ impl Open {
             && open > 2 * cycle.before()
     }
 
-    /// Returns the memory of growth that begins at `rate`, or `None` if the law of seconds may take
-    /// over.
+    /// Returns the memory of growth from `rate`, or `None` if the law of seconds takes over.
     pub(super) fn anew(self, rate: Rate) -> Option<CutState> {
         let grows = self.rate < ENOUGH_A_SECOND && rate < ENOUGH_A_SECOND;
         grows.then(|| Self::new(rate, None, 4).memory())
     }
 
-    /// Returns the memory after time in which the rate was not used: the rate keeps the mean of its
-    /// growth.
+    /// Returns the memory after unused time: the rate keeps the mean of its growth.
     pub(super) fn rested(self, calms: u64) -> Option<CutState> {
         let mean = (self.grown(calms) << 16) / (2 * ONE + 2 * self.cube());
         (calms > 1 << 10).then(|| {
@@ -201,15 +198,13 @@ impl Cycle {
     /// Returns the cycle with earlier cycles that count for the time `before`, and with a calm.
     pub(super) fn after(self, before: u64, calm: u64) -> Self {
         let rest = self.0 & !(BEFORE.put(u64::MAX) | LAST_CALM.put(u64::MAX));
-        // Rounded down, or the weight of earlier cycles would never fade. 0 means that there were
-        // none.
+        // Rounded down, or the weight of earlier cycles would never fade; 0 means none.
         let before = pack((before >> WAIT_BITS).max(1), OF_CALM).min(MOST_COARSE);
         let calm = pack_up(calm, OF_CALM).min(MOST_COARSE);
         Self(rest | BEFORE.put(before) | LAST_CALM.put(calm))
     }
 
-    /// Returns the cycle under the law of seconds, when the service shuts after being open for
-    /// `light`.
+    /// Returns the cycle under the law of seconds, after the service was open for `light`.
     pub(super) fn dark_after(self, light: u64) -> Self {
         let rest = self.0 & !LAST_CALM.put(u64::MAX);
         Self(rest | LAST_CALM.put(pack(light >> WAIT_BITS, OF_CALM).min(MOST_COARSE)))
@@ -240,7 +235,7 @@ impl Cycle {
         Self(rest | Self::new(now, sum).0)
     }
 
-    /// Returns the cycle without the time `idle`, in which the rate was not used.
+    /// Returns the cycle without the unused time `idle`.
     pub(super) fn moved(self, idle: u64) -> Self {
         let start = START.get(self.0);
         let moved = if start == 0 { 0 } else { start + (idle >> 16) };
@@ -248,7 +243,7 @@ impl Cycle {
     }
 }
 
-/// What the law knows of a response, and of the cycle at that time.
+/// A response, and the cycle at that time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub(super) now: u64,
@@ -256,7 +251,7 @@ pub(super) struct Seen {
     /// When the pause ends that the service asked for; `now` if the service asked for none.
     pub(super) until: u64,
     pub(super) cycle: Cycle,
-    /// The sum of all counts. If the response is a knock that was done, the sum is without it.
+    /// The sum of all counts, without a knock that was just done.
     pub(super) sum: u64,
     /// The tokens of the request.
     pub(super) weight: u64,

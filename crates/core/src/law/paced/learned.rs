@@ -15,11 +15,10 @@ const LIFE: Duration = Duration::from_secs(24 * 3_600);
 /// [`SendRate::learned`](crate::SendRate::learned) returns it, and
 /// [`PacedSettingsBuilder::learned`](crate::law::PacedSettingsBuilder::learned) takes it. As text
 /// (feature `serde`) the rate is `{"tokens":100,"per":{"secs":1,"nanos":0}}`. For a service that
-/// counts windows, the text also has the time over which the rate was counted, in whole cycles:
-/// `{"tokens":2,"per":{"secs":3,"nanos":0},"cycle":{"secs":60,"nanos":0}}`. The field `cycle` may
-/// be missing. After a quota is spent, the text has the time in which nothing is to be sent:
-/// `"shut":{"secs":7200,"nanos":0}`. The caller has to know which service the rate belongs to, and
-/// its age.
+/// counts windows, the text adds the time of whole cycles:
+/// `{"tokens":2,"per":{"secs":3,"nanos":0},"cycle":{"secs":60,"nanos":0}}`. The field may be
+/// missing. For a spent plan, the text has the time in which nothing is to be sent:
+/// `"shut":{"secs":7200,"nanos":0}`. The caller has to know the rate's service and age.
 #[derive(Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(
@@ -49,9 +48,8 @@ impl LearnedRate {
     }
 
     /// Returns what is left of the rate at this age. Half is left after each hour, in straight
-    /// lines between, and nothing after a day, or after four cycles if these are longer. At least
-    /// `unknown` is left, the rate of a limiter that has learned nothing, unless the rate was lower
-    /// to begin with.
+    /// lines between, and nothing after a day, or after four longer cycles. At least `unknown` is
+    /// left, the rate of a limiter without a learned rate, unless the rate was lower.
     pub(super) fn aged(self, age: Duration, unknown: Rate) -> Option<Self> {
         let cycle = Duration::from_nanos(self.cycle.map_or(0, NonZeroU64::get));
         let shut = Duration::from_nanos(self.shut).saturating_sub(age);

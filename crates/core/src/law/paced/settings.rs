@@ -66,8 +66,9 @@ pub struct PacedSettings {
     slow_start: bool,
     /// The most that the rate may gain in a second. [`Rate::MAX`] if unlimited.
     slope: Rate,
-    /// 32 fraction bits.
+    /// The part of the rate that a cut leaves, 32 fraction bits.
     beta: u64,
+    /// The capacity of the bucket, in nanoseconds at the fill rate.
     burst: u64,
     /// The longest pause, in nanoseconds.
     pause: u64,
