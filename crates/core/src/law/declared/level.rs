@@ -3,7 +3,7 @@
 use super::ledger::{Kind, LONGEST_SPAN, Ledger, after, amount, to_u64};
 use super::seen::brought;
 
-/// All of a limit but `1 / NEARLY` is enough for any request of at most that weight.
+/// All of a limit but `1 / NEARLY` is enough for a request of that weight.
 pub(super) const NEARLY: i128 = 32;
 /// What is left of a sliding window is spread over `1 / SLIDING_PARTS` of the window. A client
 /// alone comes to rest with a 17th of the limit left. A burst is spread wider each time its tokens
@@ -25,8 +25,7 @@ impl Ledger {
         Standing { ledger, now, sent }
     }
 
-    /// Returns the limit at `now`, after the sends up to `sent`, in the window that has begun by
-    /// then.
+    /// Returns the limit at `now`, after the sends up to `sent`, in the window of that time.
     pub(crate) fn standing(&self, now: u64, sent: u64) -> Standing {
         self.rolled(now, sent).unwrap_or(*self).as_told(now, sent)
     }
@@ -35,7 +34,7 @@ impl Ledger {
 impl Standing {
     /// Returns how long a request of `weight` is barred, in nanoseconds; `None` if it may go.
     ///
-    /// This function alone decides how much may go. Tokens promised to other requests do not count.
+    /// This function alone decides how much may go. Promised tokens do not count.
     pub(crate) fn barred(&self, weight: u32) -> Option<u64> {
         let Self { ledger, now, .. } = self;
         if !ledger.is_declared() {
@@ -81,8 +80,7 @@ impl Standing {
         span.filter(|span| *span > 0)
     }
 
-    /// Returns the position up to which requests may go now and, without a new report, at any later
-    /// time.
+    /// Returns the position up to which requests may go, now and later.
     pub(crate) fn edge(&self) -> u64 {
         let Self { ledger, now, sent } = self;
         if *now < ledger.pause {

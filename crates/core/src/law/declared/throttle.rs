@@ -3,17 +3,17 @@
 use super::ledger::{LONGEST_SPAN, Ledger, UNIT, amount, signed, to_i64};
 use crate::fixed::SECOND;
 
-/// A request sent this long after a pause was sent at the reduced rate of rule 5.
+/// A request sent this long after a pause was sent within rule 5.
 const CALM: u64 = 10 * SECOND;
 
-/// A throttle, and the send that it answers.
+/// A throttle of the send at `order`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refused {
     pub(crate) now: u64,
     pub(crate) order: u64,
     /// When the pause ends that the service asked for; `now` if the service asked for none.
     pub(crate) until: u64,
-    /// Whether this limit explains the throttle, of all declared limits.
+    /// Whether this limit explains the throttle.
     pub(crate) blamed: bool,
 }
 
@@ -43,8 +43,8 @@ impl Ledger {
             next.contradict(self, refused.now);
             return (next, true);
         }
-        // Either reports say too much, or there is another limit. A refusal by this limit asks to
-        // wait for its reset.
+        // Reports say too much, or there is another limit. A refusal by this limit asks to wait for
+        // its reset.
         if self.resets() && signed(until) >= self.reset.lo {
             let more = amount(left.saturating_add(self.seen.heaviest));
             next.kept = next.kept.max(to_i64(more.min(amount(self.limit / 4))));

@@ -5,7 +5,7 @@ use core::fmt;
 /// The name of a policy or of a unit, without regard to case.
 ///
 /// Names are compared as a whole, by a hash of 64 bits. The first sixteen bytes are kept as text,
-/// for diagnostics. Two names that differ only after those bytes look the same, but are different.
+/// for diagnostics. Names that differ only later look the same, but are different.
 ///
 /// # Examples
 ///
@@ -19,8 +19,8 @@ use core::fmt;
 /// ```
 #[derive(Clone, Copy, Default)]
 pub struct LimitName {
-    /// The FNV-1a hash of the whole name in lower case, and of the partition if there is one. 0 for
-    /// the empty name.
+    /// The FNV-1a hash of the name in lower case and of its partition, if any. 0 for the empty
+    /// name.
     hash: u64,
     /// The first bytes of the name, padded with zeros.
     text: [u8; Self::SHOWN],
@@ -43,7 +43,7 @@ impl LimitName {
         Self::of(text.as_ref())
     }
 
-    /// Creates a name in a constant, as [`new`](Self::new) does.
+    /// [`new`](Self::new) for constants.
     #[doc(hidden)]
     #[must_use]
     pub const fn of(name: &[u8]) -> Self {
@@ -103,7 +103,7 @@ impl LimitName {
         (hash ^ byte as u64).wrapping_mul(Self::PRIME)
     }
 
-    /// Returns the hash of a name that is not empty, which is never 0.
+    /// Returns a hash other than 0, the empty name's.
     const fn not_empty(hash: u64) -> u64 {
         if hash == 0 { 1 } else { hash }
     }
