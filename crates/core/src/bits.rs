@@ -3,7 +3,7 @@
 /// The bits of a time in a word: nanoseconds since the limiter's start, 146 years of them.
 pub(crate) const TIME_BITS: u32 = 62;
 
-/// The last time that a word holds. Later ones count as this one.
+/// The last time that a word holds. Later times count as this time.
 pub(crate) const LAST_TIME: u64 = (1 << TIME_BITS) - 1;
 
 /// A field of `width` bits, `shift` bits up.
@@ -27,7 +27,7 @@ impl Field {
         }
     }
 
-    /// Whether this field ends with the word.
+    /// Returns `true` if this field ends at the top of the word.
     #[allow(
         dead_code,
         reason = "asserted at compile time, which Rust 1.85 does not count as a use"
@@ -56,7 +56,7 @@ impl Field {
         value & self.mask()
     }
 
-    /// Returns the field's value in `word`, one further, wrapping.
+    /// Returns the field's value in `word` plus one, wrapping.
     pub(crate) const fn next(self, word: u128) -> u64 {
         self.wrapped(self.get(word).wrapping_add(1))
     }

@@ -1,4 +1,4 @@
-//! Fixed-point rates, and the two roots and products that the control law needs.
+//! Fixed-point rates, and the roots and products that the control laws need.
 
 use core::time::Duration;
 
@@ -7,10 +7,10 @@ pub(crate) const SECOND: u64 = 1_000_000_000;
 
 /// A rate: tokens per nanosecond × 2⁶⁴, with at most 44 significant bits.
 ///
-/// The unit makes a refill one multiplication and a shift. It spans 5.4e-11 tokens/s to just under
-/// 1e9 tokens/s; the floor of the published law, 0.5/s, is 9,223,372,037 units and off by 1.6e-11.
-/// The limit of 44 bits lets a rate share a word with a time; rounding to it moves a rate by at
-/// most 2⁻⁴⁴ of itself.
+/// With this unit a refill is one multiplication and a shift. Rates range from 5.4e-11 tokens/s to
+/// just under 1e9 tokens/s. The floor of the published law, 0.5/s, is 9,223,372,037 units and off
+/// by 1.6e-11. The limit of 44 bits lets a rate share a word with a time. Rounding to 44 bits moves
+/// a rate by at most 2⁻⁴⁴ of itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rate(u64);
 
@@ -26,7 +26,7 @@ impl Rate {
     /// The largest rate, 2⁻⁴⁴ under one token per nanosecond.
     pub(crate) const MAX: Self = Self(u64::MAX << (u64::BITS.wrapping_sub(Self::SIGNIFICANT)));
 
-    /// Returns half of it, rounded down.
+    /// Returns half of the rate, rounded down.
     pub(crate) const fn half(self) -> Self {
         Self(self.0 >> 1)
     }
@@ -41,8 +41,8 @@ impl Rate {
         }
     }
 
-    /// Returns the rate of `tokens` in `per`, or `None` outside one token a day to one in each
-    /// nanosecond: what settings may have.
+    /// Returns the rate of `tokens` in `per`, or `None` if settings may not have it: outside one
+    /// token a day to one in a nanosecond.
     pub(crate) fn settable(tokens: u32, per: Duration) -> Option<Self> {
         const SLOWEST: u64 = SECOND.wrapping_mul(86_400);
         let nanos = u64::try_from(per.as_nanos()).ok()?;
@@ -64,7 +64,7 @@ impl Rate {
         }
     }
 
-    /// As [`from_raw`](Self::from_raw), in 64 bits.
+    /// Returns the rate of [`from_raw`](Self::from_raw), computed in 64 bits.
     pub(crate) const fn rounded(raw: u64) -> Self {
         let excess = Self::excess(raw);
         match raw.checked_add((1 << excess) >> 1) {
@@ -73,7 +73,7 @@ impl Rate {
         }
     }
 
-    /// Returns how many bits of `raw` are beyond the significant ones.
+    /// Returns how many low bits of `raw` are beyond the 44 significant bits.
     const fn excess(raw: u64) -> u32 {
         let bits = u64::BITS.wrapping_sub(raw.leading_zeros());
         bits.saturating_sub(Self::SIGNIFICANT)
@@ -84,7 +84,7 @@ impl Rate {
         self.0
     }
 
-    /// Returns the unit of its last place.
+    /// Returns the value of the rate's lowest significant bit.
     pub(crate) const fn last_place(self) -> u64 {
         1 << Self::excess(self.0)
     }
@@ -151,7 +151,7 @@ impl Rate {
     }
 }
 
-/// Returns the number that the same 64 bits are in two's complement.
+/// Returns the same 64 bits as a two's complement number.
 pub(crate) const fn to_signed(bits: u64) -> i64 {
     i64::from_ne_bytes(bits.to_ne_bytes())
 }
@@ -176,8 +176,8 @@ pub(crate) const fn multiply_high(a: u64, b: u64) -> u64 {
 /// Returns the cube root of `value` as `(root, exponent)`: `∛value = root × 2^-exponent`.
 ///
 /// The root has 62 to 64 significant bits (0 for 0) and is at most 2 units too small or 1 too
-/// large, a relative error under 2⁻⁶⁰. One digit-by-digit root of 21 bits, one Newton step to 42
-/// bits, and the first term of the remainder's series for the rest.
+/// large, a relative error under 2⁻⁶⁰. An integer root gives 21 bits, a Newton step 42 bits, and
+/// the first term of the remainder's series the rest.
 pub(crate) fn cube_root(value: u64) -> (u64, u32) {
     if value == 0 {
         return (0, 0);
@@ -190,7 +190,7 @@ pub(crate) fn cube_root(value: u64) -> (u64, u32) {
     let newton = guess
         .wrapping_mul(2)
         .wrapping_add(divide(cube, guess.wrapping_mul(guess)));
-    // From below the step lands at or above the root: by two at most.
+    // From a guess below, the step lands at the root, or above it by two at most.
     let mut root = newton.wrapping_div(3);
     while cubed(root) > cube {
         root = root.wrapping_sub(1);
@@ -213,8 +213,8 @@ fn divide(numerator: u128, divisor: u128) -> u128 {
     numerator.checked_div(divisor).unwrap_or(0)
 }
 
-/// Returns the integer part of the cube root, at most 2,642,245, by Newton's steps from above: they
-/// fall until they have it.
+/// Returns the integer part of the cube root, at most 2,642,245, by Newton's steps from above,
+/// which fall until they reach it.
 fn cube_root_floor(value: u64) -> u64 {
     let mut root = 2_642_246_u64;
     loop {
@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(Rate::from_ratio(1, 2 * SECOND).raw(), 9_223_372_037);
     }
 
-    /// What 64 bits do is what 128 bits do, on both sides of each step of the rounding.
+    /// Rounding in 64 bits agrees with rounding in 128 bits, on both sides of each step.
     #[test]
     fn a_rate_is_rounded_in_64_bits_as_in_128() {
         let by_definition = |raw: u128| {

@@ -1,10 +1,10 @@
-//! The line of tokens: how many have been minted, and which of them a caller may have.
+//! The line of tokens: how many tokens have been minted, and which of them a caller may have.
 //!
-//! Number the tokens that a bucket has ever minted. `V(t)` is how many there are at `t`: a straight
-//! line between two changes of the rate. `issued` numbers the last one promised, `cancelled` counts
-//! the promises given back. A caller may have the next token if `issued − cancelled + 1 <= V(now)`.
-//! The bucket holds at most its capacity because `issued − cancelled` is raised to `V − capacity`
-//! first.
+//! Tokens are numbered as the bucket mints them. `V(t)` is the number minted by `t`, a straight
+//! line between two changes of the rate. `issued` is the number of the last token promised, and
+//! `cancelled` counts the promises given back. A caller may have the next token if `issued −
+//! cancelled + 1 <= V(now)`. The bucket holds at most its capacity because `issued − cancelled` is
+//! raised to `V − capacity` first.
 
 mod head;
 
@@ -22,21 +22,22 @@ pub(crate) const FINER: u32 = 40;
 const MINTED_BITS: u32 = 104;
 const MINTED_MASK: u128 = (1 << MINTED_BITS) - 1;
 
-/// How long a line is used without being renewed, in nanoseconds: 68 s.
+/// The longest time that a line is used before it is renewed, in nanoseconds: 68 s.
 ///
-/// Places wrap after 2⁴⁰ tokens and are compared by signed differences, so that no two of them may
-/// be more than 2³⁹ tokens apart. In this time at most 2³⁶ are minted, so that one comparison of
+/// Places wrap after 2⁴⁰ tokens and are compared by signed differences, so no two places may be
+/// more than 2³⁹ tokens apart. In this time at most 2³⁶ tokens are minted, so one comparison of
 /// times is enough.
 pub(crate) const LONGEST: u64 = 1 << 36;
 
-/// So many tokens are more than a bucket holds and all that may be promised together, in the units
-/// of a minted count.
+/// More tokens than a bucket holds and all that may be promised together, in the units of a minted
+/// count.
 const WRAPPED: u128 = 1 << (64 + 38);
 
 /// The most tokens that may be promised ahead of what is minted, in the units of a place.
 pub(crate) const LONGEST_QUEUE: u64 = TOKEN << 37;
 
-/// How far behind the start of the line a caller's clock may be and still take what is there.
+/// How far a caller's clock may be behind the start of the line, and still take tokens.
+/// Nanoseconds.
 pub(crate) const SKEW: u64 = SECOND;
 
 /// A count of minted tokens: Q40.64, wrapping.
@@ -105,7 +106,7 @@ impl Place {
         Self(self.0.wrapping_sub(units))
     }
 
-    /// Returns the place once `count` of those before it are gone.
+    /// Returns the place `count` tokens further back.
     pub(crate) const fn less_tokens(self, count: u64) -> Self {
         Self(self.0.wrapping_sub(count.wrapping_mul(TOKEN)))
     }
@@ -119,7 +120,7 @@ impl Place {
 /// A straight piece of `V`: `V(t) = origin + rate · t`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// Where the line would have been at time 0.
+    /// The count that the line would have had at time 0.
     pub(crate) origin: Minted,
     /// The line holds from here on, in nanoseconds after the limiter's start.
     pub(crate) since: u64,
@@ -141,7 +142,7 @@ impl Line {
         self.origin.plus(tokens_of(self.rate, now))
     }
 
-    /// Returns the line that goes on from `end` with `rate`, as a word holds it.
+    /// Returns the line that goes on from `end` with `rate`, rounded as a word holds it.
     pub(crate) fn changed(&self, end: u64, rate: Rate) -> Self {
         let line = Head::through(self.extended_to(end), end, rate, 0).line(end, self.burst);
         Self {
@@ -150,25 +151,24 @@ impl Line {
         }
     }
 
-    /// Returns `true` if the line has not been changed for so long that a caller who takes a token
-    /// renews it.
+    /// Returns `true` if the line is so old that the next caller to take a token renews it.
     pub(crate) const fn is_old(&self, now: u64) -> bool {
         now.saturating_sub(self.since) >= LONGEST
     }
 
-    /// Returns `true` if so many tokens have been minted since the start of the line that it must
-    /// be renewed before places alias.
+    /// Returns `true` if so many tokens have been minted since the start of the line that the line
+    /// must be renewed before places alias.
     pub(crate) fn is_stale(&self, now: u64) -> bool {
         tokens_of(self.rate, now.saturating_sub(self.since)) >= WRAPPED >> 1
     }
 
-    /// Returns `true` if so many tokens have been minted since the start of the line that they
-    /// cannot be distinguished from others: the bucket is full then, whatever had been promised.
+    /// Returns `true` if so many tokens have been minted since the start of the line that places
+    /// have aliased. The bucket is full then, whatever had been promised.
     pub(crate) fn has_wrapped(&self, now: u64) -> bool {
         tokens_of(self.rate, now.saturating_sub(self.since)) >= WRAPPED
     }
 
-    /// Returns `true` if nothing is granted for a while, not even what the bucket holds.
+    /// Returns `true` in a pause: nothing is granted, not even what the bucket holds.
     pub(crate) const fn is_paused(&self) -> bool {
         self.rate.raw() == Rate::LEAST.raw()
     }
@@ -183,12 +183,12 @@ impl Line {
         }
     }
 
-    /// Returns `true` if the bucket has room for all that has been `minted` and is not promised, by
-    /// a bound of its capacity: the whole tokens. If not, the capacity decides.
+    /// Returns `true` if the whole tokens of the capacity have room for all that has been `minted`
+    /// and is not promised. If `false`, the exact capacity decides.
     #[inline]
     const fn holds(&self, minted: Minted, issued: Place, cancelled: u64) -> bool {
-        // Under 2³⁴ of them. In a pause there are none, and it holds none; a bucket that is not
-        // paused holds one at least.
+        // Fewer than 2³⁴ tokens. In a pause this number and the capacity are 0; otherwise the
+        // capacity is at least one token.
         let whole = self.rate.tokens_in(self.burst).wrapping_mul(TOKEN);
         minted.to_place().since(issued.less_tokens(cancelled)) <= to_signed(whole)
     }
@@ -203,7 +203,7 @@ impl Line {
         u128::try_from(balance.min(capacity)).unwrap_or(0)
     }
 
-    /// Returns `true` if the bucket holds at `now` what it can.
+    /// Returns `true` if the bucket is full at `now`.
     pub(crate) fn is_full(&self, now: u64, issued: Place, cancelled: u64) -> bool {
         let minted = self.minted_at(now).to_place();
         self.has_wrapped(now)
@@ -220,8 +220,8 @@ impl Line {
 
     /// Returns `issued` with the tokens that do not fit the bucket at `now` written off.
     ///
-    /// This is what ends a piece, before a larger capacity could bring them back. Writing them off
-    /// at any other moment changes no answer.
+    /// A piece of the line ends with this, before a larger capacity could bring those tokens back.
+    /// Writing tokens off at any other moment changes no answer.
     pub(crate) fn spilled(&self, now: u64, issued: Place, cancelled: u64) -> Place {
         let minted = self.minted_at(now);
         if self.holds(minted, issued, cancelled) {
@@ -236,14 +236,13 @@ impl Line {
         }
     }
 
-    /// Returns the nanoseconds until there is another token, after a take that found none. At least
-    /// 1.
+    /// Returns the nanoseconds until the next token, at least 1, after a take that found none.
     pub(crate) fn wait_for_next(&self, now: u64, issued: Place, cancelled: u64) -> u64 {
         let next = self.spilled(now, issued, cancelled).plus(TOKEN);
         self.wait_for(now, next.less_tokens(cancelled)).unwrap_or(1)
     }
 
-    /// Returns what of the line a take at `now` goes by, with `cancelled` tokens given back.
+    /// Returns the level for a take at `now`, with `cancelled` tokens given back.
     #[inline]
     pub(crate) fn level(&self, now: u64, cancelled: u64) -> Level {
         if self.since.saturating_sub(now) > SKEW || self.is_paused() {
@@ -272,7 +271,7 @@ pub(crate) const fn tokens_of(rate: Rate, nanos: u64) -> u128 {
     (rate.raw() as u128).wrapping_mul(nanos as u128)
 }
 
-/// What a take goes by, computed once however often it is tried.
+/// What a take compares `issued` with, computed once for all tries of the take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Level {
     /// The last place that has come due.
@@ -285,9 +284,9 @@ pub(crate) struct Level {
 /// Where `issued` moves when a token is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Take {
-    /// The bucket was full: to here, wherever it was.
+    /// The bucket was full: `issued` moves to this place, wherever it was.
     Full(Place),
-    /// One token on.
+    /// `issued` moves on by one token, to this place.
     Next(Place),
     /// There is no token.
     Empty,
@@ -315,9 +314,8 @@ impl Level {
 
     /// Takes the next token.
     ///
-    /// The two answers are two cases on purpose: a caller that swaps each at its own place
-    /// lets the processor guess which one it is, and the swap need not wait for what the guess
-    /// is made of.
+    /// `Full` and `Next` are two cases on purpose. A caller that swaps in two branches lets the
+    /// processor predict the branch, and the swap need not wait for the comparison.
     #[inline]
     pub(crate) const fn take(self, issued: Place) -> Take {
         if !self.holds_any {
@@ -339,7 +337,7 @@ impl Level {
         }
     }
 
-    /// Returns the whole tokens that are there once `issued` has been promised.
+    /// Returns the whole tokens that are left once `issued` has been promised.
     pub(crate) const fn held(self, issued: Place) -> u64 {
         match self.due.since(issued) {
             units @ 1.. => units.unsigned_abs() / TOKEN,
@@ -352,8 +350,8 @@ impl Level {
         self.full
     }
 
-    /// Takes up to `most` whole tokens of those beyond `left`, and returns where `issued` moves and
-    /// how many they are; `None` if there are fewer than `least`.
+    /// Takes up to `most` whole tokens, but leaves `left` units. Returns where `issued` moves, and
+    /// how many tokens it took; `None` for fewer than `least`.
     pub(crate) fn take_spare(
         self,
         issued: Place,
@@ -380,10 +378,10 @@ impl Level {
 }
 
 /// Returns the nanoseconds that `needed` tokens, with 64 fraction bits, take at `rate`, rounded up;
-/// all there are if nothing is minted.
+/// [`u64::MAX`] if nothing is minted.
 fn nanos_for(needed: u128, rate: Rate) -> u64 {
     let rate = rate.raw();
-    // A fraction of a token is what nearly all ask for, and by far the cheaper division.
+    // Nearly all callers need a fraction of a token, for which the division is far cheaper.
     if let (Ok(needed), true) = (u64::try_from(needed), rate > 0) {
         return needed.div_ceil(rate);
     }
@@ -396,12 +394,12 @@ fn nanos_for(needed: u128, rate: Rate) -> u64 {
 /// Returns the most tokens that a bucket holds: what `burst` nanoseconds at `rate` bring, and at
 /// least one, but none in a pause.
 ///
-/// A function of the rate alone, so that it needs no word.
+/// The capacity follows from the rate, so that no word has to store it.
 #[expect(clippy::cast_possible_truncation, reason = "under 2³⁴ tokens")]
 pub(crate) const fn capacity(rate: Rate, burst: u64) -> u64 {
     let exact = tokens_of(rate, burst);
-    // A rate is off by 2⁻⁴⁴ of itself at most, and so is this. If that is what a whole token lacks,
-    // it is whole.
+    // A rate is off by 2⁻⁴⁴ of itself at most, and so is the capacity. A capacity that lacks no
+    // more to a whole token is whole.
     let whole = (exact.wrapping_add(exact >> 43) >> 64) << 64;
     let nearest = if whole > exact { whole } else { exact };
     let units = shift_right_rounding(nearest, FINER) as u64;

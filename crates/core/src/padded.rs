@@ -1,11 +1,11 @@
-//! Words that have their cache lines to themselves.
+//! Values that share no cache line.
 
 use core::{fmt, ops::Deref};
 
 /// A value that shares no cache line with another.
 ///
-/// Aligned to 128 bytes where the processor fetches lines of 64 in pairs or has lines of 128, and
-/// to 64 elsewhere. Nothing but speed depends on it.
+/// The alignment is 128 bytes where the processor fetches lines of 64 in pairs or has lines of 128,
+/// and 64 elsewhere. Only speed depends on it.
 #[derive(Default)]
 #[cfg_attr(
     any(
@@ -26,7 +26,7 @@ use core::{fmt, ops::Deref};
 pub struct Padded<T>(T);
 
 impl<T> Padded<T> {
-    /// Creates it.
+    /// Creates a padded value.
     pub const fn new(value: T) -> Self {
         Self(value)
     }
@@ -41,7 +41,7 @@ impl<T> Deref for Padded<T> {
     }
 }
 
-/// The value alone.
+/// Shows the value alone.
 impl<T: fmt::Debug> fmt::Debug for Padded<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

@@ -1,4 +1,4 @@
-//! What goes into the buckets and comes out of them.
+//! The classes of requests, the permits of the buckets, and their errors.
 
 use core::error::Error;
 use core::fmt;
@@ -7,13 +7,13 @@ use core::time::Duration;
 
 use crate::Timestamp;
 
-/// Whether something waits for a request, or it has time.
+/// Whether something waits for a request, or the request has time.
 ///
-/// Both count against one rate, and a throttle of either lowers it. Background gets the tokens that
-/// are there and that no foreground request waits for. Beside a foreground that wants more than the
-/// rate background gets one token of `21 + n`, where `n` is how many tokens the foreground requests
-/// in line ask for: 1 of 85 beside 64 waiters of one token each. So the wait of a background request
-/// of `w` tokens is at most that for `w · (21 + n)` tokens.
+/// Both classes count against one rate, and a throttle of either lowers the rate. Background gets
+/// the tokens for which no foreground request waits. If foreground wants more than the rate,
+/// background gets one token of `21 + n`, where `n` is how many tokens the foreground requests in
+/// line ask for: 1 of 85 beside 64 waiters of one token each. So a background request of `w` tokens
+/// waits at most as long as `w · (21 + n)` tokens take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Class {
@@ -32,33 +32,34 @@ impl Class {
     }
 }
 
-/// A request that was let go, and when.
+/// The record of a request that was let go, and its time.
 ///
-/// It is `Copy`: recording it twice counts it twice.
+/// A permit is `Copy`. Recording a permit twice counts the request twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a request that was let go should be recorded once it is answered"]
-// Copied as one piece of 16 bytes, wherever it stands: a load across two stores waits for both.
+// The alignment makes each copy one piece of 16 bytes. A load across two stores would wait for
+// both.
 #[repr(align(16))]
 pub struct SendPermit {
     sent_at: Timestamp,
-    /// Never 0, so that an `Option` of it is no larger.
+    /// Never 0, so that an `Option` of a permit is no larger.
     weight: NonZeroU32,
     order: u32,
 }
 
-/// The place of a request among all sends of a limiter, as far as its permit holds it.
+/// The position of a request among all sends of a limiter, as far as its permit holds it.
 ///
-/// The low 31 bits of the position that it was sent at, itself included, above a 1, if the limiter
-/// obeys declared limits. Of others whether it took tokens.
+/// If the limiter obeys declared limits: the low 31 bits of the position after the request's send,
+/// above a bit that is 1. Otherwise: whether the request took tokens.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Order(u64);
 
 impl Order {
-    /// Nothing was limited, so that it took no tokens.
+    /// Nothing was limited, so the request took no tokens.
     pub(super) const NONE: Self = Self(0);
-    /// It took tokens.
+    /// The request took tokens.
     pub(super) const CHARGED: Self = Self(2);
-    /// It took tokens, at a time that was read for a request a little before.
+    /// The request took tokens, at a time that was read for an earlier request.
     pub(super) const CHARGED_EARLIER: Self = Self(Self::CHARGED.0 | EARLIER as u64);
 
     pub(super) const fn at(position: u64) -> Self {
@@ -71,17 +72,17 @@ impl Order {
     }
 }
 
-/// In a place: the time is that of a request a little before.
+/// The bit of an order that says that the permit's time was read for an earlier request.
 const EARLIER: u32 = 4;
 
 impl SendPermit {
-    /// In the place of a time: the request was let go without a look at the clock, while nothing
-    /// was limited.
+    /// The value in place of a time, if the clock was not read because nothing was limited.
     const UNTIMED: u64 = u64::MAX;
 
     /// Returns the permit of a request that was sent at `t`, for traces replayed from elsewhere.
     ///
-    /// The last nanosecond that there is, 584 years after the origin, counts as the one before.
+    /// The last nanosecond of the range, 584 years after the origin, counts as the nanosecond
+    /// before.
     #[inline]
     pub const fn sent_at(t: Timestamp) -> Self {
         Self::of_weight(t, 1)
@@ -92,7 +93,7 @@ impl SendPermit {
         Self::with_order(t, weight, Order::NONE)
     }
 
-    /// Returns the permit of a request that took `weight` tokens at `t`, with its place among the
+    /// Returns the permit of a request that took `weight` tokens at `t`, with its order among the
     /// sends.
     #[inline]
     pub(super) const fn with_order(t: Timestamp, weight: u32, order: Order) -> Self {
@@ -109,7 +110,7 @@ impl SendPermit {
         }
     }
 
-    /// Returns `true` if the request took tokens, rather than having been let go while nothing was
+    /// Returns `true` if the request took tokens, `false` if it was let go while nothing was
     /// limited.
     #[doc(hidden)]
     #[inline]
@@ -118,18 +119,18 @@ impl SendPermit {
         self.order & !EARLIER != 0
     }
 
-    /// Returns `true` if its time is that of a request of the same thread a little before.
+    /// Returns `true` if the permit's time was read for an earlier request of the same thread.
     pub(super) const fn is_earlier(self) -> bool {
         !self.is_ordered() && self.order & EARLIER != 0
     }
 
-    /// Returns `true` if its place among the sends is known.
+    /// Returns `true` if the permit holds a position among the sends.
     pub(super) const fn is_ordered(self) -> bool {
         self.order & 1 == 1
     }
 
-    /// Returns the position that it was sent at, by that of the last request `sent`, which is the
-    /// answer if its own is not known.
+    /// Returns the position of the request, given the position of the last request, `sent`. Returns
+    /// `sent` if the permit holds no position.
     pub(super) const fn order(self, sent: u64) -> u64 {
         if !self.is_ordered() {
             return sent;
@@ -138,8 +139,8 @@ impl SendPermit {
         sent.wrapping_sub(since as u64)
     }
 
-    /// The permit of a request that was sent at no known time. A constant is copied as a whole, see
-    /// the type.
+    /// The permit of a request without a known time. A constant is copied as one piece, see the
+    /// type.
     #[doc(hidden)]
     pub const NO_TIME: Self = Self {
         sent_at: Timestamp::from_nanos(Self::UNTIMED),
@@ -147,7 +148,6 @@ impl SendPermit {
         order: 0,
     };
 
-    /// Returns its place among the sends, as it holds it.
     /// Returns this permit as of a send at `t`.
     #[doc(hidden)]
     #[inline]
@@ -155,6 +155,7 @@ impl SendPermit {
         Self::with_order(t, self.weight(), self.place())
     }
 
+    /// Returns the permit's order among the sends.
     pub(super) const fn place(self) -> Order {
         Order(self.order as u64)
     }
@@ -175,7 +176,7 @@ impl SendPermit {
         self.sent_at.as_nanos() != Self::UNTIMED
     }
 
-    /// Returns how many tokens the request took, and counts for: 1 unless it was asked for with a
+    /// Returns how many tokens the request took and counts for: 1, unless it was asked for with a
     /// weight.
     #[inline]
     #[must_use]
@@ -186,8 +187,8 @@ impl SendPermit {
     /// Returns the permit of the same request with its true cost in tokens, at least 1, for
     /// [`SendRate::record`](crate::SendRate::record): the rate is then measured in true costs.
     ///
-    /// It takes no tokens and gives none back: [`SendRate::settle`](crate::SendRate::settle) does,
-    /// with the permit as it was granted.
+    /// This call takes no tokens and gives none back. [`SendRate::settle`](crate::SendRate::settle)
+    /// does, with the permit as granted.
     #[inline]
     pub const fn costing(mut self, tokens: u32) -> Self {
         if !self.is_ordered() {
@@ -204,21 +205,21 @@ impl SendPermit {
 
 /// A weight that no request can have.
 ///
-/// Returned at once: such a request takes no token and no place.
+/// The error comes at once. The request takes no token and no place in line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WeightError {
     /// The request would take no token.
     Zero,
-    /// The bucket never holds as much at today's rate: the request would never go, or hold up
-    /// all others.
+    /// The bucket never holds so many tokens at today's rate. The request would never go, or hold
+    /// up all others.
     AboveCapacity {
         /// The tokens asked for.
         weight: u32,
         /// The most that the bucket holds at today's rate, rounded down, at least 1.
         capacity: u32,
     },
-    /// So many tokens are promised already that positions in the line would come near their wrap.
+    /// So many tokens are promised already that places on the line would come near their wrap.
     LineFull {
         /// The tokens asked for.
         weight: u32,
@@ -245,21 +246,21 @@ impl fmt::Display for WeightError {
 
 impl Error for WeightError {}
 
-/// Why a request got no token. It took none, and has no place in line.
+/// Why a request got no token. The request took none, and has no place in line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AcquireError {
     /// The tokens cannot come in time.
     NotInTime {
-        /// How long it would have been, at today's rate. Never zero.
+        /// The wait that the request would have needed, at today's rate. Never zero.
         wait: Duration,
     },
-    /// There is no such request.
+    /// No request can have this weight.
     Weight(WeightError),
 }
 
 impl AcquireError {
-    /// Returns how long it would have been until the tokens came, `None` if they never could.
+    /// Returns the wait until the tokens would have come, `None` if they never could.
     #[must_use]
     pub const fn wait(&self) -> Option<Duration> {
         match self {
@@ -288,11 +289,11 @@ impl From<WeightError> for AcquireError {
     }
 }
 
-/// What a retry was paid with.
+/// The payment for a retry.
 ///
-/// It belongs to the one operation that acquired it. Hand it back with
-/// [`RetryQuota::release`](crate::RetryQuota::release) when the retry it paid for succeeds; drop it
-/// and it is spent.
+/// A permit belongs to the operation that acquired it. Give it back with
+/// [`RetryQuota::release`](crate::RetryQuota::release) when the retry that it paid for succeeds. A
+/// dropped permit is spent.
 #[derive(Debug)]
 #[must_use = "a permit that is dropped is spent"]
 pub struct QuotaPermit {
@@ -300,7 +301,7 @@ pub struct QuotaPermit {
 }
 
 impl QuotaPermit {
-    /// Returns the permit of a retry that cost so much.
+    /// Returns the permit of a retry that cost so many tokens.
     #[doc(hidden)]
     pub const fn of(cost: u32) -> Self {
         Self { cost }

@@ -1,4 +1,4 @@
-//! How the states of a send rate print.
+//! How a send rate and its snapshots print.
 
 use core::fmt;
 
@@ -69,7 +69,7 @@ impl fmt::Display for SendRateSnapshot {
     }
 }
 
-/// The measured rate, or that there is none.
+/// Shows the measured rate, or that nothing was measured.
 struct Measured<'a>(&'a SendRateSnapshot);
 
 impl fmt::Display for Measured<'_> {
@@ -81,7 +81,7 @@ impl fmt::Display for Measured<'_> {
     }
 }
 
-/// The fill rate, or the word for one that means nothing at the moment.
+/// Shows the fill rate, or a word where the number means nothing.
 struct Fill<'a>(&'a SendRateSnapshot);
 
 impl fmt::Debug for Fill<'_> {
@@ -130,7 +130,7 @@ impl fmt::Debug for SendRateSnapshot {
     }
 }
 
-/// The settings, and whether sends are limited. The rest is as of a time: see the snapshot.
+/// Shows the settings, and whether sends are limited. The snapshot has what depends on time.
 impl fmt::Debug for SendRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SendRate")

@@ -1,4 +1,4 @@
-//! Settings out of a text.
+//! Settings read from text.
 
 use core::{fmt, marker::PhantomData};
 
@@ -21,12 +21,12 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ByName<T> {
     }
 }
 
-/// Reads fields by their names. What serde derives also takes a list of values in the order of the
-/// fields: where all fields are optional, an empty list stands for the defaults.
+/// Reads fields by their names. A derived `Deserialize` also takes a list of values. Where all
+/// fields are optional, an empty list would then stand for the defaults.
 ///
 /// # Errors
 ///
-/// Those of the fields, and whatever is no map.
+/// Fails if a field does, or if the value is no map.
 pub fn by_name<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<T, D::Error> {
     from.deserialize_map(ByName(PhantomData))
 }

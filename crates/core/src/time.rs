@@ -2,16 +2,16 @@
 
 use core::{fmt, time::Duration};
 
-/// How long a bucket or a quota is at rest before nothing is worth keeping of it, in nanoseconds:
-/// half an hour. At the lowest rate of a law a bucket of one token is full within 17 minutes, so that
-/// all that was used is idle within an hour.
+/// The time after which an unused bucket or quota is not worth keeping, in nanoseconds: half an
+/// hour. At the lowest rate of a law a bucket of one token is full within 17 minutes, so everything
+/// used is idle within an hour.
 pub const LONG_UNUSED: u64 = 1_800_000_000_000;
 
 /// An instant, in nanoseconds since an origin of the caller's choosing.
 ///
 /// Everything below the strategies takes the time as an argument, so that tests, models and
-/// simulations can move it themselves. The timestamps given to one limiter must come from one
-/// monotonic clock: a clock that leads by `d` may take `d × rate` tokens early and makes the others
+/// simulations can choose it. The timestamps given to one limiter must come from one monotonic
+/// clock. A caller whose clock leads by `d` may take `d × rate` tokens early, and makes the others
 /// wait up to `d`. The range is 2⁶⁴ ns, 584 years.
 ///
 /// # Examples

@@ -8,15 +8,16 @@ use super::{Counted, Decision, Event, Law, Quiet, Shown, State, Unthrottled, Win
 use crate::bits::Field;
 use crate::fixed::{Rate, SECOND};
 
-/// Returns the rate that a throttle is taken to have come at: the measured one, and not more than
-/// the limiter allowed if it limited.
+/// Returns the rate at which a throttle is taken to have come: the measured rate, but at most the
+/// fill rate if the limiter limited.
 pub(crate) fn peak(measured: Rate, fill: Option<Rate>) -> Rate {
     fill.map_or(measured, |fill| measured.min(fill))
 }
 
 /// Returns the fill rate after a throttle at `peak`.
 ///
-/// No limit by the measured rate: the peak is at most that, and 0.7 times it below twice it.
+/// The limit of twice the measured rate cannot bind here, because the peak is at most the measured
+/// rate.
 //= AWS: However, after a throttled response is detected, the client rate-of-request is then limited
 //= accordingly.
 //= botocore: throttling.CubicCalculator
@@ -24,8 +25,8 @@ pub(crate) fn after_throttle(peak: Rate) -> Rate {
     at_least_floor(reduced(peak))
 }
 
-/// Returns the fill rate after a success, `elapsed` nanoseconds after the last throttle at `peak`,
-/// which the curve is back at after `peak_time`
+/// Returns the fill rate after a success, `elapsed` nanoseconds after the last throttle at `peak`.
+/// The curve is back at the peak after `peak_time`
 /// ([`time_to_peak`](crate::law::cubic::time_to_peak)).
 //= AWS: The token allowance is also increased accordingly if successful responses are received.
 pub(crate) fn after_success(peak: Rate, peak_time: u64, elapsed: u64, measured: Rate) -> Rate {
@@ -37,11 +38,11 @@ const WINDOW: u64 = SECOND.wrapping_div(2);
 
 /// Where one limiter's windows lie.
 ///
-/// Windows are aligned to the origin of the caller's time; here they are numbered from the start of
-/// the limiter, rounded down to a whole second, and times are counted from the start itself.
+/// Windows are aligned to the origin of the caller's time. Window 0 begins at the limiter's start,
+/// rounded down to a whole second. Times are counted from the start itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Windows {
-    /// The nanoseconds from the beginning of window 0 to the start, under one second.
+    /// The nanoseconds from the beginning of window 0 to the limiter's start, less than a second.
     lead: u32,
 }
 
@@ -71,7 +72,7 @@ impl Windows {
     }
 }
 
-/// A window, in nanoseconds after the start; what lies before the start counts as the start.
+/// A window, in nanoseconds after the limiter's start. Times before the start count as the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct HalfSecond {
     start: u64,
@@ -85,7 +86,7 @@ struct HalfSecond {
 //= botocore: adaptive.RateClocker
 pub(crate) fn smoothed(measured: Rate, count: u64, windows: u64) -> Rate {
     let span = u128::from(SECOND).wrapping_mul(u128::from(windows.max(1)));
-    // Both terms over the common denominator of ten spans: 16·count·2⁶⁴ and 2·measured·span.
+    // Both terms over the common denominator of ten spans: `16·count·2⁶⁴` and `2·measured·span`.
     let counted = (u128::from(count) << 64).saturating_mul(16);
     let kept = u128::from(measured.raw()).saturating_mul(span.wrapping_mul(2));
     let divisor = span.wrapping_mul(10);
@@ -207,8 +208,8 @@ impl Law for Aws {
 
     fn quiet(&self, _: State, now: u64, rate: Rate, reading: u128) -> Quiet {
         let reading = Reading(reading);
-        // Where the limit by what was measured binds, the curve changes nothing before a window
-        // ends: it only rises.
+        // The curve only rises. Where the limit of twice the measured rate binds, the curve changes
+        // nothing before a window ends.
         let is_bound = rate == at_least_floor(reading.measured().doubled());
         Quiet {
             rate: if is_bound {
@@ -292,7 +293,8 @@ mod tests {
         );
     }
 
-    /// What must be read first: a sum that is older than the base would wrap to 2⁴⁵ requests.
+    /// The reading must be read before the sum: a sum older than the base would wrap to 2⁴⁵
+    /// requests.
     #[test]
     fn counts_are_the_difference_to_the_base_across_its_wrap() {
         let reading = Reading::new(Rate::MAX, (1 << 34) - 1, u64::MAX);
@@ -330,7 +332,7 @@ mod tests {
         );
         let (same, older) = turned(second, five, 0);
         assert_eq!((same, older.end, older.at), (second, SECOND, SECOND / 2));
-        // Two windows with one count, and 0.2 of what was.
+        // Two windows with one count, and 0.2 of the rate before.
         let (third, _) = turned(second, five + 1, 3 * SECOND / 2);
         assert_eq!(Reading(third).measured(), Rate::from_ratio(24, 10 * SECOND));
         let (restarted, end) = law.begin(Some(third), 77, SECOND);

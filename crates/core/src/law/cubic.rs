@@ -6,17 +6,17 @@
 
 use crate::fixed::{Rate, SECOND, cube_root, multiply_high, shift_right_rounding, to_signed};
 
-/// Elapsed time past which the curve is far above every rate there is, 2⁴² ns or 73 minutes.
+/// The elapsed time after which the curve is far above every possible rate: 2⁴² ns, or 73 minutes.
 const HORIZON: u64 = 1 << 42;
 /// The fraction bits of a time inside the curve.
 const TIME_FRACTION: u32 = 20;
-/// `∛(0.75 × 10³⁶ / 2⁴) × 2²⁵`: from the cube root of a rate to `K` in 2⁻²⁰ ns, see
+/// `∛(0.75 × 10³⁶ / 2⁴) × 2²⁵`: the factor from the cube root of a rate to `K` in 2⁻²⁰ ns, see
 /// [`time_to_peak`].
 const PEAK_SCALE: u64 = 12_098_466_283_477_288_415;
-/// `C × 10⁻³⁶ × 2¹⁸⁴`, with `C` = 0.4: from cubed nanoseconds to a rate, see [`rise`].
+/// `C × 10⁻³⁶ × 2¹⁸⁴`, with `C` = 0.4: the factor from cubed nanoseconds to a rate, see [`rise`].
 const CUBE_SCALE: u64 = 9_807_971_461_541_688_693;
 
-/// The lowest fill rate there is, 0.5 tokens/s.
+/// The lowest fill rate of the published law, 0.5 tokens/s.
 const FLOOR: Rate = Rate::from_ratio(1, SECOND << 1);
 
 //= botocore: bucket.TokenBucket
@@ -33,8 +33,8 @@ pub(crate) fn reduced(peak: Rate) -> Rate {
 /// Returns the rate `elapsed` nanoseconds after a throttle at `peak`, before the limit of twice
 /// the measured rate: `C·(t − K)³ + peak`, with `K` of [`time_to_peak`].
 ///
-/// Off by at most one unit, or 2⁻⁴³ of the result if that is more. Saturates at [`Rate::MAX`], and
-/// is flat after 73 minutes, where every peak there is has long been passed.
+/// The error is at most one unit, or 2⁻⁴³ of the result if that is more. The result saturates at
+/// [`Rate::MAX`], and is flat after 73 minutes, far beyond every possible peak.
 //= botocore: throttling.CubicCalculator
 pub(crate) fn rate_at(peak: Rate, peak_time: u64, elapsed: u64) -> Rate {
     let elapsed = elapsed.min(HORIZON) << TIME_FRACTION;
@@ -49,7 +49,7 @@ pub(crate) fn rate_at(peak: Rate, peak_time: u64, elapsed: u64) -> Rate {
 
 /// Returns `K = ∛(peak·(1 − β)/C)`, the time from a throttle to the peak, in 2⁻²⁰ ns.
 ///
-/// With `R` the rate's units, `K·2²⁰ = ∛(0.75·R·10⁹/2⁶⁴)·10⁹·2²⁰ = ∛R · ∛(0.75·10³⁶/2⁴)`.
+/// With `R` the raw rate, `K·2²⁰ = ∛(0.75·R·10⁹/2⁶⁴)·10⁹·2²⁰ = ∛R · ∛(0.75·10³⁶/2⁴)`.
 //= botocore: throttling.CubicCalculator
 pub(crate) fn time_to_peak(peak: Rate) -> u64 {
     let (root, exponent) = cube_root(peak.raw());
@@ -59,7 +59,7 @@ pub(crate) fn time_to_peak(peak: Rate) -> u64 {
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }
 
-/// Returns `C·span³` as units of a rate, for a span in 2⁻²⁰ ns; all bits if there are more.
+/// Returns `C·span³` as a raw rate, for a span in 2⁻²⁰ ns. Saturates.
 #[inline]
 const fn rise(span: u64) -> u64 {
     if span == 0 {
@@ -142,7 +142,7 @@ mod tests {
         }
     }
 
-    /// Source: smithy-kotlin's table, in which the peak is the rate before the cut.
+    /// Source: the table of smithy-kotlin, where the peak is the rate before the cut.
     #[test]
     fn a_chain_of_throttles_follows_the_published_table() {
         let (mut peak, mut since) = (rate(10.0), 5);

@@ -3,10 +3,10 @@
 //! [`ControlLaw`] names the laws. Laws are functions of values: no atomics, no
 //! floats, no clock. All times are nanoseconds after the limiter's start.
 
-// The words of a limiter call a law through `Controller`. A law remembers its last decision in 49
-// bits beside a time (`State`), and what it has counted in one word (a reading). Settings that
-// change while the law is at work are in another word. Declared limits have words of their own,
-// which only the declared law has a use for.
+// A limiter calls its law through `Controller`, and keeps the law's memory in atomic words. One
+// word has the last decision: 49 bits beside a time (`State`). A second word has the law's counts
+// (a reading). A third has the settings that may change while the law is at work. Only the declared
+// law uses the words for declared limits.
 
 #[cfg(test)]
 #[path = "tests/aimd.rs"]
@@ -39,15 +39,15 @@ use declared::Declared;
 /// What a law decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// It limits from `since` on, with `memory`. In between there is a pause if `since` is later
-    /// than now.
+    /// The law limits from `since` on, with `memory`. A `since` later than now is the end of a
+    /// pause.
     Limit {
         since: u64,
         memory: u64,
-        /// The cycle that has begun with it.
+        /// The cycle that begins with this decision, if one does.
         cycle: Option<u128>,
     },
-    /// It limits nothing until the next throttle.
+    /// The law limits nothing until the next throttle.
     End,
 }
 
@@ -57,12 +57,13 @@ impl Decision {
     }
 }
 
-/// Responses that were not throttled, and of some laws those that were: the law's reading, and the
-/// sum of all counts.
+/// The counts of responses: the law's reading, and the sum of all counts. Throttled responses count
+/// only under a law that each response moves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counted {
     pub(crate) reading: u128,
-    /// Wraps. It was read after `reading`, so that it is not behind what that knows of it.
+    /// The sum of all counts, wrapping. It was read after `reading`, so it is never older than the
+    /// sum in `reading`.
     pub(crate) sum: u64,
     pub(crate) cycle: u128,
 }
@@ -70,20 +71,20 @@ pub(crate) struct Counted {
 /// What a response does to the window that is being counted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
-    /// The reading that replaces the one before, if the window is over.
+    /// The reading of the next window, if this window is over.
     pub(crate) next: Option<u128>,
     /// Before this time no window ends.
     pub(crate) end: u64,
-    /// What the window has counted, if the law wants to look at it: see [`Event`].
+    /// What the window has counted, if the law decides on it: see [`Event`].
     pub(crate) counted: Option<Past>,
-    /// When the response counts as recorded: now, or later.
+    /// When the response counts as recorded: now, or the start of the window if that is later.
     pub(crate) at: u64,
     /// The cycle, if the window has changed it.
     pub(crate) cycle: Option<u128>,
 }
 
 impl Window {
-    /// What does not touch the window at `now`.
+    /// The effect of a response at `now` that leaves the window as it is.
     pub(crate) const fn unturned(now: u64) -> Self {
         Self {
             next: None,
@@ -95,34 +96,34 @@ impl Window {
     }
 }
 
-/// A window that is over: when it began, the rate of the one before, and that of what was done in
-/// it, without what failed.
+/// A window that is over: when it began, the rate of the window before, and its own rate without
+/// failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Past {
     pub(crate) began: u64,
     pub(crate) before: Rate,
     pub(crate) done: Rate,
-    /// Of a cycle: the calms before its end, and the time in it that was not used.
+    /// In a cycle: the calms so far, and the time in the window in which the rate was not used.
     pub(crate) calms: u64,
     pub(crate) idle: u64,
 }
 
-/// What a law decides on: a response, and the window that is over with it.
+/// What a law decides on: a response, and the window that the response ends.
 #[derive(Clone, Copy)]
 pub(crate) struct Event<'a> {
     pub(crate) now: u64,
-    /// When the request was sent, at most `now`. 0 if nothing was limited yet then.
+    /// When the request was sent, at most `now`. 0 if nothing was limited at that time.
     pub(crate) sent: u64,
-    /// The tokens of the request that were done, and those that were throttled. Neither is of an
-    /// attempt without an answer, or of one that failed for another reason.
+    /// The tokens of the request that were done, and those that were throttled. Both are 0 for an
+    /// attempt that got no answer or failed for another reason.
     pub(crate) done: u32,
     pub(crate) throttled: u32,
-    /// When the pause ends that the service asked for; `now` if it asked for none.
+    /// When the pause ends that the service asked for; `now` if the service asked for none.
     pub(crate) until: u64,
     /// The fill rate.
     pub(crate) fill: Rate,
     pub(crate) counted: Counted,
-    /// How many have been counted since the state was entered, if that is known.
+    /// How many tokens have been counted since the state was entered, if known.
     pub(crate) since_change: Option<u64>,
     /// The window that is over.
     pub(crate) past: Option<Past>,
@@ -130,39 +131,39 @@ pub(crate) struct Event<'a> {
     pub(crate) is_used_up: &'a dyn Fn() -> bool,
 }
 
-/// What a response does to what is counted after a first decision.
+/// What a response does to the counts that may correct the first decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Drain {
-    /// It does not belong to that.
+    /// The response does not count.
     Unchanged,
-    /// It is in these counts, 112 bits.
+    /// The counts, 112 bits, with the response in them.
     Counted(u128),
-    /// All have come back: the state has this memory instead, if any, and the time that it had.
+    /// All the requests have come back. The state gets this memory, if any, and keeps its time.
     Over(Option<u64>),
 }
 
-/// The memories with which a law limits where no throttle has made it: `None` limits nothing.
+/// The memories with which a law limits without a throttle; `None` limits nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Unthrottled {
     /// From the start.
     pub(crate) start: Option<u64>,
-    /// Wherever nothing is limited later.
+    /// After the law has ended, or has been forgotten.
     pub(crate) later: Option<u64>,
 }
 
-/// How long there is nothing to do, if no throttle is recorded.
+/// Until when the law has nothing to do, if no throttle is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Quiet {
-    /// Until when the rate stays, if no window ends.
+    /// The rate stays until this time, if no window ends.
     pub(crate) rate: u64,
     /// Before this time no window ends.
     pub(crate) window: u64,
-    /// Whether each response has to be looked at all the same.
+    /// Whether the law has to see each response before that, too.
     pub(crate) each: bool,
 }
 
 impl Quiet {
-    /// Of a law without windows whose rate only a throttle moves.
+    /// For a law without windows, whose rate only a throttle moves.
     pub(crate) const UNTIL_A_THROTTLE: Self = Self {
         rate: u64::MAX,
         window: u64::MAX,
@@ -174,48 +175,49 @@ impl Quiet {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Shown {
     pub(crate) measured: Rate,
-    /// Whether that is of a whole window.
+    /// Whether `measured` comes from a whole window.
     pub(crate) is_measured: bool,
     pub(crate) peak: Rate,
-    /// Whether that is of a throttle, and not what the law begins with.
+    /// Whether `peak` comes from a throttle, rather than from the settings.
     pub(crate) is_peak_seen: bool,
-    /// Whether nothing gets through at the moment, so that the rate says nothing.
+    /// Whether nothing gets through at the moment. The rate then says nothing about the limit.
     pub(crate) is_shut: bool,
     /// The fill rate while nothing is limited.
     pub(crate) idle: Rate,
-    /// How long a cycle of windows takes, in nanoseconds, if there was one.
+    /// How long a cycle takes, in nanoseconds, if cycles were counted.
     pub(crate) cycle: Option<NonZeroU64>,
 }
 
 /// One law, with its settings.
 ///
-/// A law counts responses in windows ([`begin`](Self::begin), [`turn`](Self::turn)), decides on
-/// what happens ([`decide`](Self::decide)), and says what [`rate`](Self::rate) follows from its
-/// last decision. A method with a body says what a law does that has no windows, begins with no
-/// limit and corrects no decision; such a law leaves the method out.
+/// A law counts responses in windows ([`begin`](Self::begin), [`turn`](Self::turn)). It decides on
+/// each event ([`decide`](Self::decide)), and its last decision gives the [`rate`](Self::rate). The
+/// default methods are for a law without windows, which begins with no limit and corrects no
+/// decision.
 pub(crate) trait Law {
-    /// Returns `true` if time alone moves the rate, so that waiters have to look at it. If not,
-    /// each response does: then throttled ones are counted too, and turn the window.
+    /// Returns `true` if time alone moves the rate, so that waiters have to read it again. If
+    /// `false`, each response moves the rate; then throttled responses count too, and turn the
+    /// window.
     fn moves_with_time(&self) -> bool;
 
-    /// Returns how much a bucket holds, in nanoseconds at its rate.
+    /// Returns the capacity of the bucket, in nanoseconds at its rate.
     fn burst(&self) -> u64 {
         SECOND
     }
 
-    /// Returns what it does where there was no throttle.
+    /// Returns the memories with which the law limits without a throttle.
     fn unthrottled(&self) -> Unthrottled {
         Unthrottled::default()
     }
 
-    /// Returns the reading of a window that begins at `now` at the count of `sum`, and its end; and
-    /// the first one if there is no `last` reading.
+    /// Returns the reading of a window that begins at `now` with `sum` counted, and the window's
+    /// end. Without a `last` reading it is the first window.
     fn begin(&self, _last: Option<u128>, _sum: u64, _now: u64) -> (u128, u64) {
         (0, u64::MAX)
     }
 
-    /// Looks at the window after a response at `now` has been counted, to a request sent at `sent`.
-    /// `counts` returns the sum of all counts, and how many in this window failed.
+    /// Turns the window if it is over. The response at `now` is counted already; its request was
+    /// sent at `sent`. `counts` returns the sum of all counts, and the failures in this window.
     fn turn(
         &self,
         _reading: u128,
@@ -228,11 +230,11 @@ pub(crate) trait Law {
         Window::unturned(now)
     }
 
-    /// Returns the fill rate in `state`, [`Rate::LEAST`] in a pause; and if there is no `reading`
-    /// the one that the state begins with.
+    /// Returns the fill rate in `state`, [`Rate::LEAST`] in a pause. Without a `reading` it is the
+    /// rate that the state begins with.
     fn rate(&self, state: State, now: u64, reading: Option<u128>) -> Rate;
 
-    /// Returns how long there is nothing to do, where `rate` is the one at `now`.
+    /// Returns until when the law has nothing to do. `rate` is the rate at `now`.
     fn quiet(&self, _state: State, _now: u64, _rate: Rate, _reading: u128) -> Quiet {
         Quiet::UNTIL_A_THROTTLE
     }
@@ -240,17 +242,16 @@ pub(crate) trait Law {
     /// Decides on `event`. `None` leaves the state as it is.
     fn decide(&self, state: State, event: &Event<'_>) -> Option<Decision>;
 
-    /// Looks at a response after the first decision, beside what has been counted: it may show that
-    /// the decision was wrong. There are no `counts` for the throttle that made it.
+    /// Counts a response after the first decision: the counts may show that the decision was wrong.
+    /// The throttle that made the decision comes without `counts`.
     fn drain(&self, _state: State, _counts: Option<u128>, _response: &Response) -> Drain {
         Drain::Over(None)
     }
 
-    /// Returns what there is to show at `now`.
+    /// Returns what a snapshot shows at `now`.
     fn shown(&self, state: State, counted: Counted, now: u64) -> Shown;
 
-    /// Returns `true` if a limiter in `state` is at the rate that it began with, or a rounding
-    /// error below.
+    /// Returns `true` if the rate in `state` is the initial rate, up to rounding.
     #[cfg_attr(
         not(feature = "std"),
         allow(dead_code, reason = "scopes ask, and need std")
@@ -260,7 +261,7 @@ pub(crate) trait Law {
     }
 }
 
-/// The law that there is.
+/// The law of a limiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Controller {
     Aws(Aws),
@@ -270,7 +271,7 @@ pub(crate) enum Controller {
     Aimd(aimd::Aimd),
 }
 
-/// Methods that hand the call to the law that there is.
+/// Methods that forward the call to the variant's law.
 macro_rules! forward {
     ($(fn $name:ident(&self $(, $argument:ident: $kind:ty)*) -> $result:ty;)*) => {$(
         pub(crate) fn $name(&self $(, $argument: $kind)*) -> $result {
@@ -286,7 +287,7 @@ macro_rules! forward {
 }
 
 impl Controller {
-    /// Returns a law with its own settings, of a limiter that starts at `start` nanoseconds.
+    /// Returns a law with its default settings, for a limiter that starts at `start` nanoseconds.
     pub(crate) fn new(kind: ControlLaw, start: u64) -> Self {
         match kind {
             ControlLaw::Aws => Self::Aws(Aws {
@@ -297,7 +298,7 @@ impl Controller {
         }
     }
 
-    /// Returns which law it is.
+    /// Returns the name of the law.
     pub(crate) const fn kind(&self) -> ControlLaw {
         match self {
             Self::Aws(_) => ControlLaw::Aws,
@@ -308,8 +309,8 @@ impl Controller {
         }
     }
 
-    /// Returns `true` if threads may take tokens ahead by it: not where sends are counted in order,
-    /// nor where each response moves the rate.
+    /// Returns `true` if threads may take tokens ahead under this law. They may not where sends are
+    /// counted in order, nor where each response moves the rate.
     pub(crate) const fn lends(&self) -> bool {
         match self {
             Self::Paced(_) => true,
@@ -319,7 +320,8 @@ impl Controller {
         }
     }
 
-    /// Returns `true` if there is nothing to it but its kind: [`new`](Self::new) makes it again.
+    /// Returns `true` if the law has no settings, so that [`new`](Self::new) makes the same law
+    /// again.
     pub(crate) const fn is_plain(&self) -> bool {
         match self {
             Self::Aws(_) => true,
@@ -348,11 +350,11 @@ impl Controller {
 }
 
 impl Controller {
-    /// Returns the rate that a caller at `now` has to let `state` begin with, and the time from
-    /// which it holds; zero if nothing is limited.
+    /// Returns the rate that `state` begins with for a caller at `now`, and the time from which
+    /// that rate holds. The rate is zero if nothing is limited.
     ///
-    /// A rate that moves with time holds from `now`: the time of a state may be long past, and what
-    /// was minted since must not be taken back.
+    /// A rate that moves with time holds from `now`. The time of the state may be long past, and
+    /// tokens minted since then must not be taken back.
     pub(crate) fn first_rate(&self, state: State, now: u64) -> (u64, Rate) {
         if !state.is_engaged() {
             return (now, Rate::ZERO);
@@ -365,8 +367,8 @@ impl Controller {
         (from, self.rate(state, from, None))
     }
 
-    /// Returns the state after `last` by a decision at `now`. A law under which the limiter may not
-    /// end limits to nothing that matters instead.
+    /// Returns the state after `last` by a decision at `now`. A law whose limiter may not end gets
+    /// the memory of [`Unthrottled`] instead.
     pub(crate) fn decided(&self, last: State, now: u64, decision: Decision) -> State {
         match self.unthrottled().later {
             Some(unlimited) if decision.is_end() => last.next(now, unlimited),
@@ -374,7 +376,7 @@ impl Controller {
         }
     }
 
-    /// Returns the rate after the pause that `state` began with.
+    /// Returns the rate after the pause with which `state` began.
     pub(crate) fn resumed(&self, state: State) -> Rate {
         self.rate(state, state.since(), None)
     }
@@ -397,7 +399,7 @@ impl Controller {
         }
     }
 
-    /// Returns the declared law, `None` if it is another one.
+    /// Returns the declared law, or `None` under another law.
     pub(crate) const fn declared(&self) -> Option<Declared> {
         match self {
             Self::Declared(law) => Some(*law),
@@ -405,13 +407,13 @@ impl Controller {
         }
     }
 
-    /// Returns for how long nothing is sent at first, in nanoseconds.
+    /// Returns for how long a new limiter sends nothing, in nanoseconds.
     pub(crate) fn shut_at_first(&self) -> u64 {
         self.paced().map_or(0, |settings| settings.shut())
     }
 
-    /// Returns the settings of the paced law, also as the one that the declared law falls back to;
-    /// `None` if it is another one.
+    /// Returns the settings of the paced law, also where the declared law falls back to it. `None`
+    /// under the published law.
     pub(crate) const fn paced(&self) -> Option<PacedSettings> {
         match self {
             Self::Paced(settings) => Some(*settings),

@@ -1,4 +1,4 @@
-//! The names of the laws, what a law hears, and what came of it.
+//! The names of the laws, the outcomes that a law hears, and their effects.
 
 use core::{fmt, num::NonZeroU16, time::Duration};
 
@@ -10,16 +10,16 @@ use core::{fmt, num::NonZeroU16, time::Duration};
 pub enum ControlLaw {
     /// The adaptive mode that the AWS SDKs document, to the letter.
     Aws,
-    /// The law of this crate: it paces at the rate that is delivered, cuts once for each overshoot,
+    /// The law of this crate. It paces at the rate that is delivered, cuts once for each overshoot,
     /// and is back at the limit within seconds at any rate. It uses 0.9 to 1.0 of a limit of which
-    /// the published law uses a third. Where a service lets nothing through it asks seldom, one
-    /// request at a time, and learns limits a minute, an hour or a day by the mean over each.
+    /// the published law uses a third. While a service lets nothing through, the law asks seldom,
+    /// one request at a time. It learns limits per minute, hour or day as the mean over each.
     /// [`PacedSettings`](crate::law::PacedSettings) has its floor, ceiling and more; the rules
     /// stand in `crates/core/src/law/paced/mod.rs`.
     Paced,
-    /// It goes by what the service declares in its responses
-    /// ([`SendRate::observe`](crate::SendRate::observe)): what remains of a limit lasts until its
-    /// reset, for one client or for several. Where nothing is declared it is
+    /// The law that follows what the service declares in its responses
+    /// ([`SendRate::observe`](crate::SendRate::observe)): it makes the rest of a limit last until
+    /// the reset, for one client or for several. Where nothing is declared, this law is
     /// [`Paced`](Self::Paced). [`DeclaredSettings`](crate::law::DeclaredSettings) has its settings;
     /// the rules stand in `crates/core/src/law/declared/mod.rs`.
     Declared,
@@ -40,42 +40,44 @@ impl fmt::Display for ControlLaw {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// The service answered it, and did not throttle it: a success, or an error of the request's own
-    /// such as "not found".
+    /// The service answered the request, and did not throttle it: a success, or an error of the
+    /// request itself such as "not found".
     NotThrottled,
-    /// It failed, and not because of a limit or of what it asked for: a fault of the service, a
-    /// refused connection, a timeout.
+    /// The request failed, but neither because of a limit nor by its own fault: a fault of the
+    /// service, a refused connection, a timeout.
     ///
-    /// To [`ControlLaw::Paced`] and [`ControlLaw::Declared`] it is no throttle and no delivery, so
-    /// that the rate grows by no failure. To [`ControlLaw::Aws`] it is the same as
+    /// For [`ControlLaw::Paced`] and [`ControlLaw::Declared`] a failure is neither a throttle nor a
+    /// delivery, so no failure raises the rate. For [`ControlLaw::Aws`] a failure is the same as
     /// [`NotThrottled`](Self::NotThrottled).
     Failed,
-    /// The service throttled it.
+    /// The service throttled the request.
     Throttled,
-    /// The service throttled it, and said for how long nothing should be sent.
+    /// The service throttled the request, and said for how long nothing should be sent.
     ///
     /// If nothing gets through at the moment, [`ControlLaw::Paced`] pauses for that long, a minute
-    /// at most unless [`max_pause`](crate::law::PacedSettingsBuilder::max_pause) is set: nothing is
-    /// granted, not even what the bucket holds. Nothing gets through if nothing was ever delivered,
-    /// or nothing since the last cut although at least four responses were to be expected. Where
-    /// the law counts windows, each throttle with a hint pauses. Otherwise the hint is for this
-    /// request only, whose retry waits for it. To [`ControlLaw::Aws`] it is a throttle like others.
+    /// at most unless [`max_pause`](crate::law::PacedSettingsBuilder::max_pause) is set. During the
+    /// pause nothing is granted, not even what the bucket holds. Nothing gets through if nothing
+    /// was ever delivered, or nothing since the last cut although at least four responses were to
+    /// be expected. Where the law counts windows, each throttle with a hint pauses. Otherwise the
+    /// hint is for this request only, whose retry waits that long. [`ControlLaw::Aws`] ignores the
+    /// hint.
     ThrottledFor(Duration),
-    /// The service did one part of the request and throttled the other: batches are answered so.
+    /// The service did one part of the request and throttled the other, as it may for a batch.
     ///
-    /// Of the permit's tokens the part that was done counts as delivered, and the other part as
-    /// throttled. [`Part::outcome`] makes it of two numbers.
+    /// The permit's tokens are split: the part that was done counts as delivered, the other as
+    /// throttled. [`Part::outcome`] makes this outcome from two numbers.
     PartlyThrottled(Part),
-    /// The service did it, and asked that nothing be sent for so long: a success with `Retry-After`.
+    /// The service did the request, and asked that nothing be sent for this time: a success with
+    /// `Retry-After`.
     ///
-    /// [`ControlLaw::Paced`] and [`ControlLaw::Declared`] pause for that long and cut nothing, a
-    /// minute at most unless [`max_pause`](crate::law::PacedSettingsBuilder::max_pause) is set. To
-    /// [`ControlLaw::Aws`] it is the same as [`NotThrottled`](Self::NotThrottled).
+    /// [`ControlLaw::Paced`] and [`ControlLaw::Declared`] pause for that long, a minute at most
+    /// unless [`max_pause`](crate::law::PacedSettingsBuilder::max_pause) is set, and cut nothing.
+    /// For [`ControlLaw::Aws`] this outcome is the same as [`NotThrottled`](Self::NotThrottled).
     PauseAfter(Duration),
-    /// It was sent, and its caller gave it up before the answer.
+    /// The request was sent, and its caller gave up before the answer.
     ///
-    /// It counts as sent, so that cancelled requests do not make the measured rate too low. As an
-    /// answer it counts for nothing: it is no round trip, and no sign that the service has room.
+    /// The request counts as sent, so cancelled requests do not make the measured rate too low. It
+    /// gives no round trip, and is no sign that the service has room.
     Unknown,
 }
 
@@ -89,7 +91,7 @@ impl Outcome {
     }
 }
 
-/// How much of a request the service throttled: some of its items, and not all of them.
+/// The part of a request that the service throttled: some of its items, but not all.
 ///
 /// # Examples
 ///
@@ -109,7 +111,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// Returns the part of `refused` items among `items`, or `None` if it is none of them or all.
+    /// Returns the part of `refused` items among `items`, or `None` for none or all of them.
     ///
     /// The part is kept to 2⁻¹⁶, which is exact for up to 65,535 items.
     #[must_use]
@@ -157,14 +159,15 @@ impl Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Recorded {
-    /// It was counted. The rate may have moved along the law's curve, or risen to what was
-    /// delivered.
+    /// The response was counted. The rate may have moved along the law's curve, or risen to what
+    /// was delivered.
     Counted,
-    /// It lowered the rate, began to limit it, or was refused by a service that is shut.
+    /// The response lowered the rate, began to limit it, or was a refusal by a service that is
+    /// shut.
     Cut,
-    /// It ended the limit: nothing is limited until the next throttle.
+    /// The response ended the limit: nothing is limited until the next throttle.
     Ended,
-    /// It was throttled although enough was left of the limit that the service declares.
+    /// The request was throttled although enough was left of the limit that the service declares.
     Contradicted,
 }
 

@@ -1,4 +1,4 @@
-//! What a response does to a limiter: the one question that its words ask of a law for it.
+//! What a response does to a limiter, decided by its law in one call.
 
 use super::{Controller, Counted, Decision, Drain, Event, Past, State, Window};
 use crate::bits::LAST_TIME;
@@ -8,16 +8,16 @@ use crate::fixed::Rate;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Response {
     pub(crate) now: u64,
-    /// When the request was sent, at most `now`. `None` if the clock was not read, which is so only
-    /// for requests that were sent while nothing was limited.
+    /// When the request was sent, at most `now`. `None` if the clock was not read. That happens
+    /// only for requests sent while nothing was limited.
     pub(crate) sent: Option<u64>,
-    /// The tokens of the request that were done, and those that were throttled. Neither is of an
-    /// attempt without an answer, or of one that failed for another reason.
+    /// The tokens of the request that were done, and those that were throttled. Both are 0 for an
+    /// attempt that got no answer or failed for another reason.
     pub(crate) done: u32,
     pub(crate) throttled: u32,
-    /// How long the service asked for a pause, in nanoseconds.
+    /// The pause that the service asked for, in nanoseconds.
     pub(crate) pause: u64,
-    /// Whether it says nothing of a service that has said nothing: an attempt without an answer.
+    /// Whether the attempt got no answer. A window that ends with such an attempt decides nothing.
     pub(crate) is_silent: bool,
 }
 
@@ -28,11 +28,12 @@ pub(crate) struct Seen<'a> {
     pub(crate) fill: Rate,
     pub(crate) reading: u128,
     pub(crate) cycle: u128,
-    /// The sum of all counts, and how many in this window failed. Read after `reading`.
+    /// Returns the sum of all counts, and the failures in this window. Called after `reading` was
+    /// read.
     pub(crate) counts: &'a dyn Fn() -> (u64, u64),
-    /// What is counted after the first throttle, if anything is.
+    /// The counts since the first throttle, if the law still counts for its correction.
     pub(crate) draining: Option<u128>,
-    /// How many have been counted since the state was entered, if that is known.
+    /// How many tokens have been counted since the state was entered, if known.
     pub(crate) since_change: Option<u64>,
     /// The window that this response has ended already.
     pub(crate) past: Option<Past>,
@@ -42,7 +43,7 @@ pub(crate) struct Seen<'a> {
     pub(crate) is_waited_for: &'a dyn Fn() -> bool,
 }
 
-/// What follows from a response. The words take it in this order.
+/// What follows from a response. The limiter stores the effects in this order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effects {
     pub(crate) window: Window,
@@ -50,15 +51,15 @@ pub(crate) struct Effects {
     /// The state that replaces the last one, and the cycle that begins with it.
     pub(crate) next: Option<State>,
     pub(crate) cycle: Option<u128>,
-    /// What is counted from `next` on, which is the first.
+    /// The counts that begin with `next`, if `next` is the first cut.
     pub(crate) begun: Option<u128>,
 }
 
 impl Controller {
-    /// Says what follows from `response` in `state`.
+    /// Returns the effects of `response` in `state`.
     ///
-    /// A throttle turns no window under a law that time alone moves: it is no delivery. A limit that
-    /// a place in line waits for does not end.
+    /// Under a law that time alone moves, a throttle turns no window, as it is no delivery. A limit
+    /// does not end while a place in line waits.
     pub(crate) fn respond(&self, state: State, response: Response, seen: &Seen<'_>) -> Effects {
         let Response { now, sent, .. } = response;
         let is_throttled = response.throttled > 0;
@@ -90,8 +91,8 @@ impl Controller {
             cycle: None,
             begun: None,
         };
-        // A request without a time was sent while nothing was limited: it opens nothing, and if it
-        // is throttled it was sent before the last cut.
+        // A request without a time was sent while nothing was limited. It opens nothing, and if it
+        // is throttled, it was sent before the last cut.
         let is_old = sent.is_none() && is_throttled && state.is_engaged();
         let sent_at = if is_old { 0 } else { sent.unwrap_or(now) };
         let past = seen.past.or(window.counted);

@@ -1,4 +1,4 @@
-//! The state of a law: what it has decided last, and since when.
+//! The state of a law: its last decision, and since when that holds.
 
 use super::Decision;
 use crate::bits::{Field, TIME_BITS};
@@ -42,7 +42,7 @@ impl State {
         Self(Self::SINCE.put(since) | Self::MEMORY.put(memory) | Self::VERSION.put(version))
     }
 
-    /// Returns the next state, as the law decides.
+    /// Returns the next state, by the law's decision.
     pub(crate) fn decided(self, decision: Decision) -> Self {
         match decision {
             Decision::Limit { since, memory, .. } => self.next(since, memory),
@@ -55,12 +55,13 @@ impl State {
         Self(self.next(0, self.memory()).0 | Self::ENDED.put(1))
     }
 
-    /// Returns the state after the law has begun once more at `now`, even if that is earlier.
+    /// Returns the state after the law has begun again at `now`, even if `now` is earlier than its
+    /// time.
     pub(crate) fn begun_anew(self, now: u64, memory: u64) -> Self {
         self.next(now, memory).brought_back(now)
     }
 
-    /// Returns the state in which nothing is limited, and nothing is known of what was.
+    /// Returns a state in which nothing is limited and nothing is remembered.
     pub(crate) fn forgotten(self, now: u64) -> Self {
         Self(self.begun_anew(now, 0).0 | Self::ENDED.put(1))
     }
@@ -75,20 +76,19 @@ impl State {
         Self((self.0 & !Self::SINCE.put(u64::MAX)) | Self::SINCE.put(now))
     }
 
-    /// Returns `true` if the limiter limits: there has been a throttle, and the law has not ended
-    /// since.
+    /// Returns `true` if the limiter limits: the law has decided to, and has not ended since.
     pub(crate) const fn is_engaged(self) -> bool {
         self.version() != 0 && Self::ENDED.get(self.0) == 0
     }
 
-    /// Returns since when the law has been in this state; later than now during a pause that came
-    /// with it.
+    /// Returns since when the law has been in this state. During a pause that time is later than
+    /// now.
     pub(crate) const fn since(self) -> u64 {
         Self::SINCE.get(self.0)
     }
 
-    /// Returns `true` if this state, entered after `last` at `now`, is no new decision: it has the
-    /// time of the last one, or a time that was moved on, and is past.
+    /// Returns `true` if this state, entered after `last` at `now`, belongs to the same cut. Its
+    /// time is then that of `last`, or has been moved on to a time before `now`.
     pub(crate) const fn is_of_same_cut(self, last: Self, now: u64) -> bool {
         self.since() == last.since() || self.since() < now
     }
@@ -105,8 +105,8 @@ impl State {
 
 const _: () = assert!(State::VERSION.is_last(), "the fields fill the word");
 
-/// What is counted after the first throttle: 112 bits of the law's counts, below the version of the
-/// state that they may correct.
+/// What is counted after the first throttle, in one word. The low 112 bits are the law's counts;
+/// the rest is the version of the state that the counts may correct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Draining(u128);
 
@@ -132,7 +132,7 @@ impl Draining {
         (self.0 >> Self::VERSION_SHIFT) as u64
     }
 
-    /// Returns the counts, if they are those of the state of `version`.
+    /// Returns the counts, if they belong to the state of `version`.
     pub(crate) const fn of(self, version: u64) -> Option<u128> {
         if self.0 != 0 && self.version() == version {
             Some(self.0 & ((1 << Self::VERSION_SHIFT) - 1))
@@ -141,8 +141,8 @@ impl Draining {
         }
     }
 
-    /// Returns `true` if they are those of a state that is past, when the last one has `version`:
-    /// they must be dropped before their version comes back.
+    /// Returns `true` if the counts belong to a state before the last one, which has `version`.
+    /// Such counts must be dropped before their version comes back.
     pub(crate) const fn is_past(self, version: u64) -> bool {
         let age = version.wrapping_sub(self.version()) & 0xffff;
         self.0 != 0 && age != 0 && age < 1 << 15

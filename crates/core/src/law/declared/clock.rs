@@ -1,19 +1,19 @@
-//! How a service tells times (rule 10).
+//! The times that a service tells (rule 10).
 
 use super::hear::{ResetAt, Told};
 use super::ledger::{FINE, LONGEST_SPAN, Within, signed};
 use crate::fixed::SECOND;
 
-/// What is known of the clock of a service.
+/// What is known about the clock of a service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Clock {
     /// The service's clock less the limiter's, if the service has told the time.
     pub(super) offset: Option<Within>,
-    /// Whether the service tells spans in milliseconds, and not in seconds.
+    /// Whether the service tells spans in milliseconds rather than seconds.
     pub(super) millis: bool,
 }
 
-/// Returns how exactly a service tells a span: to the second if it is whole seconds.
+/// Returns the precision of a told span: a second if the span is whole seconds.
 pub(super) const fn unit(nanos: u64) -> u64 {
     if nanos % SECOND == 0 { SECOND } else { FINE }
 }
@@ -29,7 +29,7 @@ impl Clock {
         }
     }
 
-    /// Returns the report as if all its spans were told in seconds.
+    /// Returns the report with its time to the reset read in the service's unit.
     pub(super) fn in_seconds(&self, told: &Told) -> Told {
         let reset = told.reset.map(|reset| match reset {
             ResetAt::In(nanos) if self.millis => ResetAt::In(nanos / 1_000),
@@ -39,8 +39,8 @@ impl Clock {
     }
 
     /// Returns when the limit is whole by a report, on the limiter's clock. A `window` without a
-    /// reset ends when the service's clock shows a multiple of it. A reset that is past may be
-    /// `later` by so much.
+    /// reset ends when the service's clock shows a multiple of the window. A reset that is past may
+    /// be later by `later`.
     pub(super) fn reset_of(&self, told: &Told, window: Option<u64>, later: u64) -> Option<Within> {
         let aligned = || {
             let (date, window) = (told.date?, window?);
@@ -48,7 +48,8 @@ impl Clock {
             whole.then(|| ResetAt::At(date - date % window + window))
         };
         match told.reset.or_else(aligned)? {
-            // One that is past, or now, says nothing of the next: nothing is back because of it.
+            // A reset that is past, or now, says nothing about the next one, and brings nothing
+            // back.
             ResetAt::In(nanos) => (1..=LONGEST_SPAN).contains(&nanos).then(|| Within {
                 lo: signed(told.sent_at) + signed(nanos) - signed(unit(nanos)),
                 hi: signed(told.now) + signed(nanos) + signed(unit(nanos)),

@@ -7,7 +7,7 @@ use super::ledger::{
 use super::report::{LimitName, Observed};
 use super::seen::{Seen, brought};
 
-/// So many resets in a row that brought nothing back say that they have another meaning.
+/// So many resets in a row that brought nothing back show that the resets have another meaning.
 const DOUBTS: u8 = 2;
 
 /// When a limit is reset.
@@ -18,11 +18,11 @@ pub(crate) enum ResetAt {
     At(u64),
 }
 
-/// A report, and where the limiter stood.
+/// A report, and the limiter's position when it came.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Told {
     pub(crate) now: u64,
-    /// When the request was sent, and its position among the sends, itself included.
+    /// When the request was sent, and its position after its own send.
     pub(crate) sent_at: u64,
     pub(crate) order: u64,
     pub(crate) weight: u32,
@@ -38,19 +38,19 @@ pub(crate) struct Told {
     pub(crate) date: Option<u64>,
 }
 
-/// A report that is being taken in.
+/// A report while a ledger takes it in.
 pub(super) struct Hearing<'a> {
     pub(super) told: &'a Told,
-    /// When the limit is whole by the report.
+    /// When the limit is whole, by the report.
     pub(super) reset: Option<Within>,
-    /// The ledger before the report, and after.
+    /// The ledger before the report, and the ledger after it.
     pub(super) last: &'a Ledger,
     pub(super) next: Ledger,
 }
 
 impl Ledger {
-    /// Returns the ledger after a report, and what that did: `None` if it says too little to go by,
-    /// or what cannot be.
+    /// Returns the ledger after a report, and what the report did: `None` if the report says too
+    /// little, or something impossible.
     pub(crate) fn report(&self, told: &Told) -> (Self, Option<Observed>) {
         if self.given_up {
             if told.now < self.heard_at.saturating_add(LONGEST_STOP) {
@@ -65,7 +65,7 @@ impl Ledger {
             last: self,
             next: self.rolled(told.now, told.sent).unwrap_or(*self),
         };
-        // What was inferred may be wrong. All is begun anew then.
+        // What was inferred from seconds is wrong. The ledger begins anew.
         if hearing.falls_by_millis() {
             let mut anew = Self::default();
             anew.clock.millis = true;
@@ -77,10 +77,11 @@ impl Ledger {
 }
 
 impl Hearing<'_> {
-    /// Takes the report, and returns what it did; `None` if it says too little or what cannot be.
+    /// Takes the report, and returns what it did; `None` if the report says too little, or
+    /// something impossible.
     fn taken(mut self) -> Option<(Ledger, Observed)> {
         let (told, last) = (self.told, self.last);
-        // What is not told is at least what is left, or what a request takes.
+        // A limit that is not told is at least what is left, or what this request takes.
         let taken = told.remaining.max(told.weight.into());
         let limit = told.limit.unwrap_or(last.limit.max(taken));
         if limit == 0 || limit > MOST_TOKENS || told.remaining > MOST_TOKENS {
@@ -140,7 +141,7 @@ impl Hearing<'_> {
         Some((self.next, observed.unwrap_or(Observed::Taken)))
     }
 
-    /// Returns how far after `position` the request was sent, negative if it was before.
+    /// Returns how far after `position` the request was sent; negative if before.
     pub(super) const fn sent_after(&self, position: u64) -> i64 {
         after(self.told.order, position)
     }
@@ -150,8 +151,8 @@ impl Hearing<'_> {
         self.told.now.saturating_sub(self.next.at)
     }
 
-    /// Returns whether the report goes on from the anchor, in the same window; `None` if it says
-    /// nothing new.
+    /// Returns `true` if the report is of the anchor's window, `false` if it is of a later one;
+    /// `None` if it says nothing new.
     fn is_news(&self) -> Option<bool> {
         let Self { told, next, .. } = self;
         let newer = self.sent_after(next.position) > 0;
@@ -159,8 +160,8 @@ impl Hearing<'_> {
             if newer {
                 return Some(true);
             }
-            // After a silent window what is left is a guess. What was sent in that window is heard
-            // of later, and so is the last send before a second one.
+            // After a silent window what is left is a guess. Reports of requests sent in that
+            // window come later, as does that of the last send before a second silent window.
             let since_roll = self.sent_after(next.rolled) > 0;
             let knows = next.fresh && (since_roll || told.order == next.position);
             return knows.then_some(false);
@@ -176,21 +177,22 @@ impl Hearing<'_> {
             let ended = signed(told.now) >= next.reset.lo;
             return (ended || newer).then_some(!ended);
         }
-        // A reset before the current one. If this one has been heard of, and was to come a window
-        // later, it is of the window before: another request came to the service after it.
+        // The report's reset is before the current one. If the current reset has been heard of, and
+        // lies a window later, the report is of the window before.
         let is_past = !next.fresh && reset.moved(signed(next.window)).meets(next.reset);
         (newer && !is_past).then_some(true)
     }
 
-    /// Returns `true` if the report is the first of a window that has begun at the reset that was
-    /// told before, and says that it brought nothing back. Notes if it did.
+    /// Returns `true` if the report is the first after the reset that was told, and says that the
+    /// reset brought nothing back. Notes if the reset did.
     fn is_not_back(&mut self) -> bool {
         let (told, age, next) = (self.told, self.age(), &self.next);
-        // Later in the window others may have taken it.
+        // Later in the window others may have taken what came back.
         let heard_at = self.last.heard_at.saturating_add(next.window);
         let soon = age < next.window / 2 && heard_at >= next.at;
         let rough = next.source == Source::Told && self.is_rough();
-        // Where the reset is told well, it shows of which window a report is that was sent before.
+        // An exactly told reset shows the window of a report whose request was sent before the
+        // reset.
         let is_of_it = rough || self.sent_after(next.rolled) > 0;
         if !(next.fresh && !next.first && next.resets() && is_of_it && soon) {
             return false;
@@ -204,7 +206,8 @@ impl Hearing<'_> {
         }
         let next = &mut self.next;
         if rough {
-            // It may have begun later. Asked again after as long as it was late by.
+            // The window may begin later. The client asks again after as long as the window is
+            // late.
             next.opens = true;
             next.reset = Within {
                 lo: signed(told.sent_at),
@@ -212,8 +215,8 @@ impl Hearing<'_> {
             };
             return true;
         }
-        // A sooner reset is of a limit that slides, and a later one of a longer window. One that is
-        // where it was to be expected shows that a window has begun, unless any reset is that soon.
+        // A sooner reset shows a sliding limit, and a later one a longer window. A reset where it
+        // was expected shows that a window has begun, unless resets are always near.
         let is_any = next.source < Source::Told && next.window < SOON;
         if is_any && self.reset.is_none_or(|reset| next.reset.meets(reset)) {
             next.doubt += 1;
@@ -221,8 +224,8 @@ impl Hearing<'_> {
         true
     }
 
-    /// Returns `true` if what the report says is left, with what may have been taken in the window,
-    /// is half of the limit or more.
+    /// Returns `true` if half of the limit or more has come back: what the report says is left, and
+    /// what may have been taken in the window.
     fn is_back(&self) -> bool {
         let Self { told, next, .. } = self;
         let own = self.sent_after(next.rolled).max(i64::from(told.weight));
@@ -230,8 +233,8 @@ impl Hearing<'_> {
         amount(told.remaining) + amount(own.unsigned_abs()) + others >= amount(next.limit) / 2
     }
 
-    /// Returns `true` if the report says that more is left than the last one, soon after it: a
-    /// request sent before it came to the service later, and the last report has that in it.
+    /// Returns `true` if the report, soon after the last one, says that more is left. Its request
+    /// then reached the service first, and the last report includes it.
     fn overtakes(&self) -> bool {
         let Self { told, next, .. } = self;
         let soon = told.now < next.at.saturating_add(next.seen.trip.saturating_mul(2));
@@ -240,8 +243,8 @@ impl Hearing<'_> {
         soon && newer && !next.fresh && is_more && !self.has_risen()
     }
 
-    /// Takes from the report of an older send what it says less: that request came to the service
-    /// after the one of the last report.
+    /// Takes the report of an older send if it says that less is left. Its request reached the
+    /// service after the request of the last report.
     fn note_less(&mut self) -> Observed {
         let next = &self.next;
         let meets = self.reset.is_some_and(|reset| next.reset.meets(reset));
@@ -254,8 +257,8 @@ impl Hearing<'_> {
         Observed::Taken
     }
 
-    /// Anchors what is left to the report. `counted` says that what others took since the last one
-    /// is known from it.
+    /// Anchors what is left to the report. `counted` says that the report shows what others took
+    /// since the last anchor.
     fn anchor(&mut self, counted: bool) {
         let told = self.told;
         let left = to_i64(amount(told.remaining.min(self.next.limit)));
@@ -276,7 +279,7 @@ impl Hearing<'_> {
         }
     }
 
-    /// Returns what was left `passed` after the anchor, if nothing was sent.
+    /// Returns what would be left `passed` after the anchor, without any sends.
     fn left_before(&self, passed: u64) -> i128 {
         let next = &self.next;
         let left = i128::from(next.left);
@@ -288,8 +291,8 @@ impl Hearing<'_> {
 
     /// Returns what this limiter sent between the anchor and the report.
     fn own_since(&self) -> i128 {
-        // One that was in flight over a reset is counted in the window after it. What is missing is
-        // its own if this client seems to be alone.
+        // A request in flight over a reset counts in the window after it. If this client seems
+        // alone, what is missing was its own request.
         let least = if self.next.seen.is_alone() {
             self.told.weight.into()
         } else {

@@ -1,23 +1,24 @@
-//! What a service leaves untold: how a limit comes back, how long its window is, and when it ends
-//! by the limiter's clock (rules 8 to 10).
+//! What a service leaves untold: how a limit comes back, the length of its window, and the window's
+//! end by the limiter's clock (rules 8 to 10).
 
 use super::clock::unit;
 use super::hear::{Hearing, ResetAt};
 use super::ledger::{FINE, Kind, LONGEST_SPAN, Source, Within, amount, signed, to_u64};
 use crate::fixed::SECOND;
 
-/// Windows that services have.
+/// The windows that services usually have.
 const USUAL_WINDOWS: [u64; 4] = [SECOND, 60 * SECOND, 3_600 * SECOND, 86_400 * SECOND];
-/// A reset that is nearer than this says nothing of the length of a window.
+/// A reset nearer than this says nothing about the length of a window.
 pub(super) const SOON: u64 = 10 * SECOND;
-/// So many reports in a row whose reset is none that a window can have say that it is no window.
+/// After so many reports in a row whose reset no window can have, the limit is no window.
 const MOVED: u8 = 3;
-/// A window is a usual one if it is within this part of it.
+/// A window within `1 / NEAR` of a usual one is taken for that.
 const NEAR: u64 = 33;
-/// A limit of which less than this part is used says little of how long a refill takes.
+/// With less than `1 / LITTLE` of a limit used, a report says little about the time that a refill
+/// takes.
 const LITTLE: u64 = 16;
 
-/// Returns the window among the usual ones that `nanos` is nearly, or itself.
+/// Returns the usual window that is near `nanos`, or else `nanos`.
 fn snapped(nanos: u64) -> u64 {
     let near = |usual: &&u64| usual.abs_diff(nanos) <= **usual / NEAR;
     USUAL_WINDOWS.iter().find(near).copied().unwrap_or(nanos)
@@ -26,12 +27,12 @@ fn snapped(nanos: u64) -> u64 {
 impl Hearing<'_> {
     /// Returns when the limit is whole by the report.
     ///
-    /// A service's clock may be off by a second: of two resets by it that are so near the later one
-    /// counts until the window ends, if it is later by half of that. So no three of a window move
-    /// it.
+    /// A service's clock may be off by a second. Of two resets by the clock that are so near, the
+    /// later one counts until the window ends, if it is later by half a second. So three resets of
+    /// a window do not make it a refill.
     pub(super) fn reset_of(&self, window: Option<u64>) -> Option<Within> {
         let Self { told, next, .. } = self;
-        // A window that was taken to be over may last a second more.
+        // A window that was taken for over may last a second more.
         let later = if next.fresh && next.window >= SOON {
             SECOND
         } else {
@@ -76,7 +77,7 @@ impl Hearing<'_> {
         }
     }
 
-    /// Notes the window that was told, or the least that there can be.
+    /// Notes the window that was told, or the shortest possible one.
     pub(super) fn note_window(&mut self, window: Option<u64>) {
         let (told, next) = (self.told, &mut self.next);
         if let Some(window) = window {
@@ -94,8 +95,8 @@ impl Hearing<'_> {
         let known = next.source == Source::Learned;
         let longer = ahead > next.window + next.window / 16 + 2 * SECOND;
         if next.window == 0 || (longer && !known) || (longer && ahead > next.window * 2) {
-            // One that ends soon may be of any length. If it is a refill of which little is used,
-            // an exact reset says all.
+            // A window that ends soon may have any length. For a refill of which little is used, an
+            // exact reset gives the length.
             let used = next.limit.saturating_sub(told.remaining).max(1);
             let usual = USUAL_WINDOWS.iter().find(|usual| **usual + SECOND >= ahead);
             next.window = match (told.reset, usual) {
@@ -112,7 +113,7 @@ impl Hearing<'_> {
         }
     }
 
-    /// Learns how long a refill takes by the time that what is used needs to come back.
+    /// Learns the window of a refill from the time that the used part needs to come back.
     fn note_refill(&mut self, reset: Within) {
         let (told, next) = (self.told, &mut self.next);
         let used = next.limit.saturating_sub(told.remaining).max(1);
@@ -142,22 +143,23 @@ impl Hearing<'_> {
         }
     }
 
-    /// Tests by the report whether the limit has windows: the reset of one is one instant until it
-    /// is past, and the next is no sooner than a window later.
+    /// Tests whether the limit has windows. A window's reset is one instant until it is past, and
+    /// the next is no sooner than a window later.
     pub(super) fn test(&mut self, reset: Within) {
         let (told, next) = (self.told, &mut self.next);
         if next.kind_told || !next.resets() {
             return;
         }
-        // A time may be rounded up.
+        // The reset may be a rounded time.
         let rough = match told.reset {
             Some(ResetAt::At(epoch)) => unit(epoch),
             _ => 0,
         };
-        // A report of the window before says nothing of this one.
+        // A report of the window before says nothing about this window.
         let is_last = next.fresh && reset.hi <= signed(next.at) + 2 * signed(rough);
         let begun = is_last || signed(told.now) >= next.reset.lo - signed(rough);
-        // One that is a guess may be shorter, and one that was taken for a usual one a little.
+        // A guessed window may be shorter, and so may one that was taken for a usual window, a
+        // little.
         let near = signed(next.window / NEAR);
         let is_sooner = next.source > Source::Guessed && next.reset.is_after(reset.moved(near));
         let moved = !next.reset.meets(reset) && (!next.fresh || is_sooner);
@@ -173,7 +175,7 @@ impl Hearing<'_> {
             return;
         }
         next.moved = 0;
-        // What a refill needs to be whole is in proportion to what is used.
+        // The time that a refill needs to be whole is in proportion to what is used.
         let used = next.limit.saturating_sub(told.remaining);
         let ahead = i128::from(reset.hi) - i128::from(told.now);
         let refill = i128::from(next.window) * i128::from(used) / i128::from(next.limit.max(1));
@@ -191,7 +193,7 @@ impl Hearing<'_> {
     }
 
     /// Returns `true` if so much more is left than by the last report that a window must have begun
-    /// between the two, of a limit whose resets are told too roughly to show that.
+    /// in between. Only for limits whose resets are told too roughly to show this.
     pub(super) fn has_risen(&self) -> bool {
         let Self { told, next, .. } = self;
         let rough = self.is_rough() && next.source > Source::Guessed;
@@ -201,7 +203,7 @@ impl Hearing<'_> {
         rough && !next.comes_back() && !next.fresh && more > least
     }
 
-    /// Takes the time between the last report and one that says much more for the reset.
+    /// If much more is left than by the last report, takes the time between the two for the reset.
     pub(super) fn note_rise(&mut self) -> bool {
         let risen = self.has_risen();
         if risen {
@@ -226,8 +228,8 @@ impl Hearing<'_> {
         self.reset.is_some_and(is_wide)
     }
 
-    /// Learns the window of a service that declares none by the distance of two resets: it is no
-    /// longer than that, if all that was used before the second came back at it.
+    /// Learns the window of a service that declares none from the distance of two resets. The
+    /// window is no longer than that distance, if the second reset brought back all that was used.
     pub(super) fn learn_window(&mut self, reset: Within) {
         let since = self.sent_after(self.next.rolled).max(0).unsigned_abs();
         let Self {
@@ -237,7 +239,7 @@ impl Hearing<'_> {
         if next.source == Source::Told || !is_window {
             return;
         }
-        // As it was before the roll, if that went by a guess.
+        // The reset as it was before the roll, which may have gone by a guess.
         let before = if last.fresh {
             last.reset.moved(-signed(last.window))
         } else {
@@ -251,7 +253,7 @@ impl Hearing<'_> {
         let wide = before.width() + reset.width();
         let apart = i128::from(reset.lo) - i128::from(before.hi);
         let distance = to_u64(apart + i128::from(wide / 2));
-        // One that begins with a request may be shorter than the distance.
+        // A window that begins with a request may be shorter than the distance.
         let ahead = to_u64(i128::from(reset.lo) - i128::from(told.now));
         let longest = if next.source == Source::Guessed {
             ahead * 2 + 2 * SECOND

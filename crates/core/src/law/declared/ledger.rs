@@ -1,9 +1,9 @@
-//! One declared limit: what a service has told about it, and how a report or a throttle moves that.
+//! One declared limit: what a service has told about it, and what holds as time passes.
 //!
-//! All of it are functions of values. Amounts have 20 fraction bits, rates are tokens per second
+//! All functions here are of values. Amounts have 20 fraction bits, rates are tokens per second
 //! with 32, and times are nanoseconds after the limiter's start. The rules stand in the parent
-//! module. What is left, and what follows from it, is in [`level`](super::level); what has to be
-//! inferred in [`infer`](super::infer).
+//! module. [`level`](super::level) has what is left and who may go, [`infer`](super::infer) what
+//! has to be inferred.
 
 use super::clock::Clock;
 use super::report::LimitName;
@@ -14,19 +14,20 @@ use crate::fixed::SECOND;
 pub(super) const UNIT: i128 = 1 << 20;
 /// The largest limit, in tokens.
 pub(super) const MOST_TOKENS: u64 = 1 << 40;
-/// The longest span that counts, 833 days.
+/// The longest span of time that counts, 833 days.
 pub(super) const LONGEST_SPAN: u64 = 1 << 56;
-/// How exactly a service says a time that is not whole seconds.
+/// The precision of a told time that is not in whole seconds, in nanoseconds.
 pub(super) const FINE: u64 = 1_000_000;
-/// A limit that was not heard of for so long makes room for another one.
+/// A limit that was not reported for so long makes room for another.
 const LONG: u64 = 10 * SECOND;
-/// A report stops a client for no longer, unless a window is spent: then one request asks again.
+/// The longest time that a report stops a client, unless a window is spent. After that time one
+/// request asks again.
 pub(super) const LONGEST_STOP: u64 = 3_600 * SECOND;
 /// The longest window that stops a client until its reset: a month.
 const LONGEST_SPENT: u64 = 31 * 86_400 * SECOND;
-/// At most this part of a limit is kept back.
+/// At most `1 / MOST_KEPT` of a limit is kept back.
 const MOST_KEPT: i128 = 4;
-/// What is kept back because reports say too much shrinks by this part of itself in each window.
+/// What is kept back because reports say too much shrinks by `1 / KEPT_PART` in each window.
 const KEPT_PART: i64 = 256;
 
 /// How a limit comes back.
@@ -35,7 +36,7 @@ pub(super) enum Kind {
     /// Not known yet: paced as a window.
     #[default]
     Unknown,
-    /// All the time, at the limit per window.
+    /// Little by little, at the limit per window.
     Refill,
     /// All at once, at the reset.
     Window,
@@ -46,12 +47,12 @@ pub(super) enum Kind {
 /// Where the length of a window comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Source {
-    /// It is a guess.
+    /// The length is a guess.
     #[default]
     Guessed,
-    /// It follows from two resets, or from what a refill says it needs to be whole.
+    /// The length follows from two resets, or from the time that a refill needs to be whole.
     Learned,
-    /// The service has told it.
+    /// The service has told the length.
     Told,
 }
 
@@ -67,7 +68,7 @@ impl Within {
         self.lo <= other.hi && other.lo <= self.hi
     }
 
-    /// Returns `true` if it begins after `other` has ended.
+    /// Returns `true` if this interval begins after `other` ends.
     pub(super) const fn is_after(self, other: Self) -> bool {
         self.lo > other.hi
     }
@@ -103,52 +104,53 @@ impl Within {
 )]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ledger {
-    // What was told, or inferred.
+    // What the service has told, or what was inferred.
     pub(crate) policy: LimitName,
-    /// Tokens; 0 before the first report.
+    /// The limit in tokens; 0 before the first report.
     pub(crate) limit: u64,
-    /// Whether the service has told how much it is. If not, there may be more.
+    /// Whether the service has told the limit. If not, the limit may be higher.
     pub(crate) limit_told: bool,
-    /// Nanoseconds in which the limit may be used once.
+    /// The window: the nanoseconds in which the limit may be used once.
     pub(crate) window: u64,
     pub(super) source: Source,
     pub(super) kind: Kind,
     pub(super) kind_told: bool,
-    /// How many reports in a row had another reset than a window can have.
+    /// The reports in a row whose reset no window can have.
     pub(super) moved: u8,
 
-    // The anchor: after the send at `position` so much was left, at this time.
+    // The anchor: what was left after the send at `position`, at the time `at`.
     pub(super) left: i64,
     pub(super) position: u64,
     pub(super) at: u64,
     /// When the window ends.
     pub(super) reset: Within,
-    /// Whether nothing has been heard of the window that has begun.
+    /// Whether no report of the window that has begun has come yet.
     pub(super) fresh: bool,
-    /// Whether there was only one report yet.
+    /// Whether only one report has come yet.
     pub(super) first: bool,
-    /// The position at the last reset; where tokens come back little by little, that of the anchor
-    /// before the silent window.
+    /// The position at the last reset. Where tokens come back little by little, the anchor's
+    /// position before the silent window.
     pub(super) rolled: u64,
 
     pub(super) clock: Clock,
     pub(super) seen: Seen,
 
     // What is believed.
-    /// Whether a window may begin with its first request, and not where the last one ended.
+    /// Whether a window may begin with its first request, rather than where the last window ended.
     pub(super) opens: bool,
-    /// How many resets in a row brought nothing back.
+    /// The resets in a row that brought nothing back.
     pub(super) doubt: u8,
-    /// Whether what is told has another meaning, so that nothing follows from it.
+    /// Whether the limit is given up, because its reports have another meaning.
     pub(crate) given_up: bool,
 
     // Trouble.
     pub(super) pause: u64,
-    /// Until when the paced law has a say.
+    /// Until this time the paced law's rate holds where it is lower: a throttle contradicted the
+    /// reports. Nanoseconds after the start.
     pub(super) contradicted: u64,
-    /// Whether `L/W` did not help against the limit that is not declared.
+    /// Whether an undeclared limit refused requests that were sent at no more than `L/W` (rule 11).
     pub(super) unhelped: bool,
-    /// What is kept back because reports say too much.
+    /// The amount kept back because reports say too much.
     pub(super) kept: i64,
 
     // The last report, whether it was taken or not.
@@ -174,30 +176,30 @@ pub(super) fn signed(nanos: u64) -> i64 {
     to_i64(i128::from(nanos))
 }
 
-/// Returns how far the position `order` is after `other`, negative if it is before.
+/// Returns how far the position `order` is after `other`; negative if before.
 pub(super) const fn after(order: u64, other: u64) -> i64 {
     i64::from_ne_bytes(order.wrapping_sub(other).to_ne_bytes())
 }
 
 impl Ledger {
-    /// Returns `true` if a limit has been declared, and what was told of it is believed.
+    /// Returns `true` if a limit has been declared and not given up.
     pub(crate) const fn is_declared(&self) -> bool {
         self.limit > 0 && !self.given_up
     }
 
-    /// Returns `true` if it is the ledger of a limit, which may have been given up.
+    /// Returns `true` if a limit has been declared, even if it is given up.
     pub(crate) const fn is_known(&self) -> bool {
         self.limit > 0
     }
 
-    /// Returns the ledger once a request has cost far less than it was estimated to.
+    /// Returns the ledger after a request that cost far less than its estimate.
     pub(crate) const fn cheaper(&self) -> Self {
         let mut next = *self;
         next.seen.cheaper = true;
         next
     }
 
-    /// Returns `true` if its words may be used for another limit: it was not heard of for long.
+    /// Returns `true` if the limit was not reported for long, so that its words may hold another.
     pub(crate) fn is_old(&self, now: u64) -> bool {
         now.saturating_sub(self.heard_at) > self.window.min(LONG)
     }
@@ -212,22 +214,22 @@ impl Ledger {
         matches!(self.kind, Kind::Refill | Kind::Sliding)
     }
 
-    /// Returns `true` if all of it comes back at a reset that is known.
+    /// Returns `true` if all of the limit comes back at a known reset.
     pub(super) const fn resets(&self) -> bool {
         !self.comes_back() && self.reset.is_known()
     }
 
-    /// Returns the window, if the service has told it.
+    /// Returns the window if the service has told it.
     pub(super) fn told_window(&self) -> Option<u64> {
         (self.source == Source::Told).then_some(self.window)
     }
 
-    /// Returns what the last report said was left, if it was of the send at `order`.
+    /// Returns what was left by the last report, if that was of the send at `order`.
     pub(crate) fn told_left(&self, order: u64) -> Option<u64> {
         (self.is_declared() && self.told && self.told_order == order).then_some(self.told_left)
     }
 
-    /// Returns `true` if a report that was taken counts the send at `order`.
+    /// Returns `true` if the anchor includes the send at `order`.
     pub(crate) const fn counts(&self, order: u64) -> bool {
         after(order, self.position) <= 0
     }
@@ -241,8 +243,8 @@ impl Ledger {
         }
     }
 
-    /// Returns for how long a report stops a client: until the reset, if the service has told the
-    /// window, and that nothing is left of it.
+    /// Returns for how long a report stops a client: a whole window, if the service has told the
+    /// window and nothing is left of it.
     fn longest_stop(&self) -> u64 {
         let is_spent = self.left <= 0 && self.source == Source::Told && self.resets();
         match self.window {
@@ -251,37 +253,37 @@ impl Ledger {
         }
     }
 
-    /// Returns when the window ends, or when the longest time without a report does.
+    /// Returns when the window ends, or the longest stop if that is sooner.
     pub(super) fn ends_at(&self) -> u64 {
         let stop = self.longest_stop().max(self.seen.trip);
         let quiet = self.quiet_since().saturating_add(stop);
         self.window_ends().min(quiet)
     }
 
-    /// Returns `true` if nothing that was told holds any more: the window has ended, or the longest
-    /// time without a report, and the service asks for no pause.
+    /// Returns `true` if no report holds any more: the window or the longest stop has ended, and no
+    /// pause is in force.
     pub(crate) fn is_over(&self, now: u64) -> bool {
         now >= self.pause.max(self.ends_at())
     }
 
-    /// Returns when the last report came, or when a window or an hour began since.
+    /// Returns when the last report came, or the anchor's time if that is later.
     fn quiet_since(&self) -> u64 {
         self.at.max(self.heard_at)
     }
 
-    /// Returns what is kept back: the heaviest request where others may be quicker, and what
-    /// reports say too much.
+    /// Returns what is kept back: requests where others may be quicker, and what reports say too
+    /// much.
     pub(super) fn kept_back(&self) -> i128 {
         let others = self.seen.kept_for_others();
         (others + i128::from(self.kept)).min(amount(self.limit) / MOST_KEPT)
     }
 
-    /// Returns what comes back in `nanos` after the anchor.
+    /// Returns the amount that comes back in the `nanos` after the anchor.
     pub(super) fn back(&self, nanos: u64) -> i128 {
         let of = match self.kind {
             Kind::Unknown | Kind::Window => 0,
             Kind::Refill => amount(self.limit),
-            // As if it had been used evenly.
+            // As if the limit had been used evenly.
             Kind::Sliding => amount(self.limit) - i128::from(self.left),
         };
         of.max(0) * i128::from(nanos) / i128::from(self.window.max(1))
@@ -289,8 +291,8 @@ impl Ledger {
 
     /// Returns the ledger of the window that has begun by `now`, if one has.
     ///
-    /// Without a reset, or where tokens come back little by little, a window begins when nothing
-    /// was heard for so long: what was sent before that is back.
+    /// Without a reset, or where tokens come back little by little, a window begins after a
+    /// window's length without a report. What was sent before that is back.
     pub(crate) fn rolled(&self, now: u64, sent: u64) -> Option<Self> {
         if !self.is_declared() || self.window == 0 {
             return None;
@@ -320,8 +322,8 @@ impl Ledger {
         if resets {
             next.reset = self.reset.moved(signed(by));
         }
-        // Nothing is known of others once nothing was heard for a window. Half of what they took is
-        // too much to forget in each second.
+        // Nothing is known of others after a window without a report. In windows of a second or
+        // less, forgetting half of what others took each time would be too much.
         next.seen.others = match self.window {
             _ if self.fresh => 0,
             0..=SECOND => Seen::mean(self.seen.others, 0, self.window),
@@ -330,8 +332,8 @@ impl Ledger {
         Some(next)
     }
 
-    /// Returns the ledger once the longest time has passed without a report: as much is left as one
-    /// request takes. What others took before is too old to be foreseen, or it would bar that request.
+    /// Returns the ledger after the longest stop without a report: as much is left as one request
+    /// takes. What others took is too old to be foreseen, and would bar that request.
     fn probed(&self, now: u64, sent: u64) -> Option<Self> {
         let stop = self.longest_stop();
         let passed = now.saturating_sub(self.quiet_since()) / stop;

@@ -1,15 +1,16 @@
-//! What is left of a declared limit at a time, and who may go then.
+//! What is left of a declared limit at a time, and which requests may go then.
 
 use super::ledger::{Kind, LONGEST_SPAN, Ledger, after, amount, to_u64};
 use super::seen::brought;
 
-/// All but this part of a limit is enough for any request.
+/// All of a limit but `1 / NEARLY` is enough for a request of that weight.
 pub(super) const NEARLY: i128 = 32;
-/// What is left of a sliding window is spread over this part of it. A client alone comes to rest
-/// with a 17th of the limit left, and what went as a burst is spread wider each time it comes back.
+/// What is left of a sliding window is spread over `1 / SLIDING_PARTS` of the window. A client
+/// alone comes to rest with a 17th of the limit left. A burst is spread wider each time its tokens
+/// come back.
 const SLIDING_PARTS: u64 = 16;
 
-/// A limit at a time, after all sends up to a position.
+/// A limit at the time `now`, after all sends up to the position `sent`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Standing {
     pub(crate) ledger: Ledger,
@@ -18,13 +19,13 @@ pub(crate) struct Standing {
 }
 
 impl Ledger {
-    /// Returns the limit at `now` with `sent` sent, in the window that was told last.
+    /// Returns the limit at `now`, after the sends up to `sent`, in the window that was told last.
     pub(crate) const fn as_told(&self, now: u64, sent: u64) -> Standing {
         let ledger = *self;
         Standing { ledger, now, sent }
     }
 
-    /// Returns the limit at `now` with `sent` sent, in the window that has begun.
+    /// Returns the limit at `now`, after the sends up to `sent`, in the window of that time.
     pub(crate) fn standing(&self, now: u64, sent: u64) -> Standing {
         self.rolled(now, sent).unwrap_or(*self).as_told(now, sent)
     }
@@ -33,7 +34,7 @@ impl Ledger {
 impl Standing {
     /// Returns how long a request of `weight` is barred, in nanoseconds; `None` if it may go.
     ///
-    /// This is all that decides how much may go. What is promised to others does not count.
+    /// This function alone decides how much may go. Promised tokens do not count.
     pub(crate) fn barred(&self, weight: u32) -> Option<u64> {
         let Self { ledger, now, .. } = self;
         if !ledger.is_declared() {
@@ -50,7 +51,7 @@ impl Standing {
         (level < need).then(|| self.until(need - level))
     }
 
-    /// Returns the nanoseconds after which `lacking` may be back, at least 1.
+    /// Returns the nanoseconds after which the amount `lacking` may be back, at least 1.
     pub(super) fn until(&self, lacking: i128) -> u64 {
         let Self { ledger, now, .. } = self;
         let ends = ledger.ends_at();
@@ -72,14 +73,14 @@ impl Standing {
         }
     }
 
-    /// Returns the time to the reset, at most; `None` if there is none ahead.
+    /// Returns the most nanoseconds to the reset; `None` if no reset is ahead.
     pub(crate) fn resets_in(&self) -> Option<u64> {
         let reset = Some(self.ledger.reset.hi).filter(|_| self.ledger.resets())?;
         let span = u64::try_from(reset).ok()?.checked_sub(self.now);
         span.filter(|span| *span > 0)
     }
 
-    /// Returns the position up to which requests may go now and later, whatever time does.
+    /// Returns the position up to which requests may go, now and later.
     pub(crate) fn edge(&self) -> u64 {
         let Self { ledger, now, sent } = self;
         if *now < ledger.pause {
@@ -87,7 +88,7 @@ impl Standing {
         }
         let (mut level, _) = self.level();
         if !ledger.comes_back() {
-            // What others are yet foreseen to take.
+            // What others are still foreseen to take.
             let trips = ledger.seen.trip * 4;
             let age = now.saturating_sub(ledger.at).min(trips);
             level -= brought(ledger.seen.foreseen(), trips - age);
@@ -121,7 +122,7 @@ impl Standing {
         (level, to_u64(rest).min(LONGEST_SPAN))
     }
 
-    /// Returns how much of the limit is left, in 2⁻³² of it.
+    /// Returns the part of the limit that is left, in 2⁻³².
     pub(crate) fn share_left(&self) -> u64 {
         let (level, _) = self.level();
         to_u64((level.max(0) << 32) / amount(self.ledger.limit).max(1))

@@ -1,29 +1,28 @@
-//! The pace: at what rate the line of a limiter mints because of a declared limit (rules 4 and 5).
+//! The pace: the rate at which a limiter's line mints because of a declared limit (rules 4 and 5).
 
 use super::Spend;
 use super::ledger::{LONGEST_STOP, Ledger, Source, UNIT, amount, to_u64};
 use super::level::Standing;
 use crate::fixed::{Rate, SECOND};
 
-/// The least time that what is left is spread over.
+/// The least time over which the rest of a limit is spread.
 const LEAST_SPREAD: u64 = 50_000_000;
-/// The least rate of a limit that has something left: one token in 6 days, which is no pause.
+/// The least rate while something is left: one token in 6 days, which is no pause.
 const SLOWEST: Rate = Rate::from_bits(1 << 15);
-/// Until the second report a token goes in this time.
+/// Until the second report, one token goes in this time at least.
 const FIRST: u64 = 10 * SECOND;
-/// The least rate of one that nothing was heard of for the longest stop: one that asks goes at
-/// once.
+/// The least rate of a limit without a report for the longest stop: the next request goes at once.
 const UNHEARD: Rate = Rate::from_bits(u64::MAX / SECOND);
 
-/// At what rate the line of a limiter mints because of a declared limit.
+/// The rate at which a limiter's line mints because of a declared limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     /// The rate from now on, or from `until` on.
     pub(crate) rate: Rate,
     /// Until when nothing may go.
     pub(crate) until: Option<u64>,
-    /// The nanoseconds until one more token goes: at that rate, or when the window ends, or an hour
-    /// without a report.
+    /// The nanoseconds until one more token goes: at `rate`, or at the end of the window, or after
+    /// an hour without a report.
     pub(crate) one_more: u64,
 }
 
@@ -42,7 +41,7 @@ impl Plan {
         }
     }
 
-    /// Returns the plan with no more than `most`.
+    /// Returns the plan with a rate of at most `most`.
     pub(crate) fn at_most(self, most: Rate) -> Self {
         Self {
             rate: self.rate.min(most),
@@ -51,14 +50,14 @@ impl Plan {
         }
     }
 
-    /// Returns the rate from now on: the least there is while nothing may go.
+    /// Returns the rate from now on, [`Rate::LEAST`] while nothing may go.
     pub(crate) fn rate_now(&self) -> Rate {
         self.until.map_or(self.rate, |_| Rate::LEAST)
     }
 }
 
 impl Standing {
-    /// Returns the rate, and until when nothing may go.
+    /// Returns the rate, and until when nothing may go, if anything has to wait.
     fn plan(&self, spend: Spend, promised: i128) -> (Rate, Option<u64>) {
         let Self { ledger, now, sent } = self;
         let (level, rest) = self.level();
@@ -77,16 +76,16 @@ impl Standing {
             let free = (level - next.ledger.kept_back()).max(UNIT);
             (next.ledger.rate(spend, until, free, rest), until)
         };
-        // By this rate a wait over a pause is estimated: one token in a window at least. Places
-        // that the pace has not come to in a window move up, once one looks.
+        // Waits over a pause are estimated by this rate, at least one token in a window. Places
+        // that the pace has not reached within a window move up, when one of them asks.
         let least = Rate::from_ratio(1, ledger.window.max(1));
         (rate.max(least), Some(until))
     }
 }
 
 impl Ledger {
-    /// Returns at what rate the line is to mint at `now` with `sent` sent, if `promised` are minted
-    /// for requests that have not gone yet.
+    /// Returns the plan at `now`, after the sends up to `sent`. `promised` is the amount minted for
+    /// requests that have not gone yet.
     pub(crate) fn plan(&self, spend: Spend, now: u64, sent: u64, promised: i128) -> Plan {
         let from = now.max(self.pause);
         let (rate, until) = self.standing(from, sent).plan(spend, promised);
@@ -114,14 +113,14 @@ impl Ledger {
         let rate = Rate::from_raw(((free * self.seen.part()) << 12) / u128::from(spread));
         let is_blind = !self.comes_back() && self.reset.width() >= self.window / 2;
         let most = if is_blind {
-            // It is not known when the window ends. One that is used up before that would have to
-            // be waited for until it has ended for sure: two windows.
+            // The end of the window is not known. If the window is used up early, the client has to
+            // wait until it has ended for sure, which costs two windows.
             self.even().scaled(15, 16)
         } else if now < self.early_until() {
             self.even()
         } else if self.is_contradicted(now) && !self.unhelped {
-            // What another limit has refused is left of this one. An eighth by σ^¾, so that parts
-            // come to be equal.
+            // What another limit has refused is left of this limit. An eighth by `σ^¾`, so that
+            // parts become equal.
             let part = self.seen.share() * 7 + self.seen.part();
             Rate::from_raw((u128::from(self.even().raw()) * part) >> 35)
         } else {
@@ -132,15 +131,15 @@ impl Ledger {
         let is_guess = is_new && self.source == Source::Guessed;
         let least = match (unheard, is_guess) {
             (true, _) => UNHEARD,
-            // As before the first report: it may say something else than it seems to.
+            // The pace as before the first report, which may mean something else than it seems to.
             (false, true) => Rate::from_ratio(1, FIRST),
             (false, false) => SLOWEST,
         };
         self.seen.in_estimates(rate.min(most)).max(least)
     }
 
-    /// Returns the end of the time after the first report in which no more goes than `L/W`; 0 if
-    /// there was a second one.
+    /// Returns until when, after the first report, no more goes than `L/W`; 0 after a second
+    /// report.
     pub(crate) const fn early_until(&self) -> u64 {
         if self.first {
             self.heard_at.saturating_add(self.seen.trip * 2)
@@ -149,8 +148,8 @@ impl Ledger {
         }
     }
 
-    /// Returns when a pause ended that is over at `now`. Where a window has begun its first token
-    /// is there at once: at `rate` it was begun so long before.
+    /// Returns when a pause ended that is over at `now`. The first token of a window that has begun
+    /// is there at once, so minting at `rate` begins that much earlier.
     pub(crate) fn resumed_at(&self, now: u64, rate: Rate) -> u64 {
         let begun = if self.fresh {
             self.at.saturating_sub(self.lead(rate))
@@ -163,14 +162,14 @@ impl Ledger {
         }
     }
 
-    /// Returns `true` if the first token of a window that has begun is missing for the most part,
-    /// because the line was changed at `since`, too late to have minted it.
+    /// Returns `true` if most of a window's first token is missing, because the line changed at
+    /// `since`, too late to mint the token in time.
     pub(crate) fn lacks_first(&self, since: u64, rate: Rate) -> bool {
         self.fresh && self.seen.is_alone() && self.at < since.saturating_add(self.lead(rate) / 2)
     }
 
-    /// Returns the time in which `rate` mints the first token of a window, or where many share the
-    /// limit a part of one.
+    /// Returns the time in which `rate` mints the first token of a window, or a part of a token
+    /// where many share the limit.
     fn lead(&self, rate: Rate) -> u64 {
         let share = (u128::from(self.limit) * self.seen.part()) >> 2;
         let token = if self.seen.is_alone() {

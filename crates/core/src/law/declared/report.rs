@@ -11,18 +11,18 @@ pub use self::{list::LimitReports, name::LimitName};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Dimension {
-    /// Requests, or the service did not say.
+    /// Requests. Also the unit of a service that names none.
     #[default]
     Requests,
-    /// Tokens of a language model, points of a query, weights: what a request costs.
+    /// The cost of a request: tokens of a language model, points of a query, weights.
     Tokens,
-    /// Something else, by the service's own name.
+    /// Another unit, by the service's name for it.
     Named(LimitName),
 }
 
 impl Dimension {
-    /// Requests under way at the same time, `concurrent-requests` in the IETF draft. This is no
-    /// rate: no send rate can keep to it. Bound the number of workers instead.
+    /// Requests under way at the same time, `concurrent-requests` in the IETF draft. Such a limit
+    /// is no rate, and no send rate can keep to it. Bound the number of workers instead.
     pub const CONCURRENT_REQUESTS: Self = Self::Named(LimitName::of(CONCURRENT.as_bytes()));
 }
 
@@ -43,10 +43,10 @@ impl fmt::Display for Dimension {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reset {
-    /// In this time, counted from the response.
+    /// After this time, counted from the response.
     In(Duration),
-    /// At this time since 1970-01-01 00:00 UTC, by the service's clock. It counts only beside a
-    /// [date](LimitReports::with_date), because the local clock may be hours off.
+    /// At this time since 1970-01-01 00:00 UTC, by the service's clock. Such a reset counts only
+    /// beside a [date](LimitReports::with_date), because the local clock may be hours off.
     At(Duration),
 }
 
@@ -103,26 +103,26 @@ impl LimitReport {
         self
     }
 
-    /// Sets how much the limit is.
+    /// Sets the limit.
     pub const fn limit(mut self, limit: u64) -> Self {
         self.limit = Some(limit);
         self
     }
 
-    /// Sets in what time the limit may be used once.
+    /// Sets the window: the time in which the limit may be used once.
     pub const fn window(mut self, window: Duration) -> Self {
         self.window = Some(window);
         self
     }
 
-    /// Sets whether the limit comes back little by little, or (`false`) all at once at a reset.
-    /// Without this it is inferred from the reports.
+    /// Sets whether the limit comes back little by little, or (`false`) all at once at a reset. If
+    /// unset, the limiter infers this from the reports.
     pub const fn refills(mut self, refills: bool) -> Self {
         self.refills = Some(refills);
         self
     }
 
-    /// Sets what the request cost of this limit, in its own unit.
+    /// Sets what the request cost, in the unit of the limit.
     pub const fn cost(mut self, cost: u64) -> Self {
         self.cost = Some(cost);
         self
@@ -153,27 +153,27 @@ impl LimitReport {
         self.remaining
     }
 
-    /// Returns how much the limit is, if the service said.
+    /// Returns the limit, if the service said.
     #[must_use]
     #[doc(hidden)]
     pub const fn declared_limit(&self) -> Option<u64> {
         self.limit
     }
 
-    /// Returns in what time the limit may be used once, if the service said.
+    /// Returns the window, if the service said.
     #[must_use]
     pub(crate) const fn declared_window(&self) -> Option<Duration> {
         self.window
     }
 
-    /// Returns whether the limit comes back little by little, if that was said.
+    /// Returns whether the limit comes back little by little, if the service said.
     #[must_use]
     #[doc(hidden)]
     pub const fn declared_refills(&self) -> Option<bool> {
         self.refills
     }
 
-    /// Returns what the request cost of this limit, if the service said.
+    /// Returns what the request cost, if the service said.
     #[must_use]
     #[cfg(test)]
     const fn declared_cost(&self) -> Option<u64> {
@@ -210,16 +210,16 @@ impl fmt::Display for LimitReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Observed {
-    /// Nothing: there was no report of a limit that is obeyed, or only wrong or old ones.
+    /// Nothing: no report was of a limit that is obeyed, or all were wrong or old.
     Nothing,
-    /// What is left was taken from it.
+    /// The limiter took what is left from the report.
     Taken,
     /// The service has changed its limit.
     Changed,
     /// The service declares a limit that was not known before.
     Declared,
-    /// What the service tells has another meaning than it seems to have: twice in a row a reset
-    /// brought nothing back. For an hour the limit is left alone, and the paced law decides.
+    /// The reports have another meaning than they seem to: twice in a row a reset brought nothing
+    /// back. For an hour the limiter ignores the limit, and the paced law decides.
     GivenUp,
 }
 

@@ -1,29 +1,29 @@
-//! What is seen of a service and its clients, and declared by no service.
+//! What a limiter sees of a service and its clients, and what no service declares.
 
 use super::ledger::{amount, to_i64};
 use crate::fixed::{Rate, SECOND};
 
-/// What is taken is averaged over this time.
+/// The time over which the rates of what is taken are averaged.
 const TAU: u64 = 5 * SECOND;
-/// How many others count for what is kept back, and how many of them for one more request.
+/// The most others that count for what is kept back, and the others for each additional request.
 const MOST_OTHERS: i128 = 8;
 const FOR_ONE: i128 = 2;
-/// Requests cost what they are estimated to, unless it is less by this part or more.
+/// Requests count as estimated, unless the true costs are less by `1 / COSTLY` or more.
 const COSTLY: i128 = 2;
-/// They cost at least this part of it.
+/// Requests cost at least `1 / LEAST_COST` of the estimate.
 const LEAST_COST: i128 = 4;
 
-/// What this limiter and others take, and what requests are like.
+/// What this limiter and others take, and the weight, trip and cost of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// What others and what this limiter take, per second.
+    /// What others take, and what this limiter takes, per second.
     pub(super) others: i64,
     pub(super) own: i64,
-    /// What others take, less what requests of this limiter were estimated to cost in excess.
+    /// What others take, less the excess of this limiter's estimates over true costs.
     pub(super) net: i64,
-    /// Whether a request has cost far less than it was estimated to.
+    /// Whether a request has cost far less than its estimate.
     pub(super) cheaper: bool,
-    /// Whether one was refused while that was counted on.
+    /// Whether a request was refused while requests counted as less than estimated.
     pub(super) dear: bool,
     pub(super) heaviest: u64,
     /// The mean time from a request to its report.
@@ -50,14 +50,14 @@ impl Seen {
         self.heaviest = (self.heaviest - self.heaviest / 64).max(u64::from(weight));
     }
 
-    /// Averages what this limiter and others took in the time that passed.
+    /// Averages in what this limiter and others took in the time `passed`.
     pub(super) fn note_taken(&mut self, own: i128, others: i128, passed: u64) {
         self.others = Self::mean(self.others, others, passed).max(0);
         self.net = Self::mean(self.net, others, passed);
         self.own = Self::mean(self.own, own, passed);
     }
 
-    /// Returns the average of a rate and of what was taken in the time that passed.
+    /// Returns the average of `rate`, and of `tokens` taken in the time `passed`.
     pub(super) fn mean(rate: i64, tokens: i128, passed: u64) -> i64 {
         let gained = (tokens << 12) * i128::from(SECOND);
         let sum = i128::from(rate) * i128::from(TAU) + gained;
@@ -69,21 +69,20 @@ impl Seen {
         self.others.saturating_mul(10) <= self.own
     }
 
-    /// Returns what others are foreseen to take, per second: nothing if this client is as good as
-    /// alone.
+    /// Returns what others are foreseen to take, per second: 0 if this client is as good as alone.
     pub(super) const fn foreseen(&self) -> i64 {
         if self.is_alone() { 0 } else { self.others }
     }
 
-    /// Returns what is kept back where others may be quicker: the heaviest request, and more for
-    /// more others.
+    /// Returns what is kept back where others may be quicker: the weight of the heaviest request,
+    /// and more for more others.
     pub(super) fn kept_for_others(&self) -> i128 {
         if self.foreseen() <= 0 {
             return 0;
         }
         let one = amount(self.heaviest);
         let own = i128::from(self.own.max(1));
-        // Of `n` that are equal the others make `n − 1` sends between two of this one.
+        // Of `n` equal clients, the others make `n − 1` sends between two of this client.
         let others = i128::from(self.others).min(own * MOST_OTHERS);
         one + one * others / (own * FOR_ONE)
     }
@@ -106,7 +105,7 @@ impl Seen {
         (half * root(half)) >> 32
     }
 
-    /// Returns what requests cost that were estimated to cost `estimate`: less, if reports say so.
+    /// Returns the cost of requests estimated at `estimate`: less than that, if reports say so.
     pub(super) fn cost_of(&self, estimate: i128) -> i128 {
         let (own, net) = (i128::from(self.own), i128::from(self.net));
         if !self.cheaper || self.dear || !self.is_alone() || net * COSTLY > -own || own == 0 {
@@ -115,7 +114,7 @@ impl Seen {
         estimate * (own + net).max(own / LEAST_COST) / own
     }
 
-    /// Returns a rate of what requests cost as one of what they are estimated to cost.
+    /// Converts a rate in true costs to a rate in estimates.
     pub(super) fn in_estimates(&self, rate: Rate) -> Rate {
         let one = 1_i128 << 20;
         let cost = u128::try_from(self.cost_of(one)).unwrap_or(1).max(1);

@@ -5,18 +5,18 @@ use core::time::Duration;
 use super::{Declared, Dimension};
 use crate::law::paced::PacedSettings;
 
-/// The longest pause that a service may ask for, unless set otherwise.
+/// The default of the longest pause that a service may ask for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
 
-/// How what is left of a window is spent.
+/// How the rest of a window is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Spend {
     /// Evenly until the reset: the shortest waits, and no throttles.
     Even,
-    /// At what is left per second, or in two trips if these are longer: half of it goes in 0.7 s.
-    /// Then it waits for the reset. In windows of a second or two that is nearly as
-    /// [`Even`](Self::Even).
+    /// Quickly: at a rate that would spend the rest in a second, or in two trips if these are
+    /// longer, so that half of it goes in 0.7 s. Then requests wait for the reset. In windows of a
+    /// second or two this is nearly [`Even`](Self::Even).
     Fast,
 }
 
@@ -42,8 +42,8 @@ pub struct DeclaredSettings {
 }
 
 impl DeclaredSettings {
-    /// Creates the settings that [`ControlLaw::Declared`](crate::ControlLaw::Declared) has unless
-    /// set otherwise: limits of requests, spent evenly, and one request before the first report.
+    /// Creates the settings that [`ControlLaw::Declared`](crate::ControlLaw::Declared) has by
+    /// default: limits of requests, spent evenly, and one request before the first report.
     pub fn new() -> Self {
         Self {
             otherwise: PacedSettings::new(),
@@ -54,33 +54,35 @@ impl DeclaredSettings {
         }
     }
 
-    /// Sets how many requests go at once before the first report, of whatever weight; 0 for all. As
-    /// many again come in each ten seconds, and all after the first answer without a report. In a
-    /// set the least burst of its rates holds.
+    /// Sets how many requests of any weight go at once before the first report; 0 means all. As
+    /// many again go in each ten seconds, and all after the first answer without a report. In a set
+    /// the least burst of its rates holds.
     ///
-    /// By default one; all where the paced law has a ceiling, as a fixed rate does
-    /// ([`otherwise`](Self::otherwise)): that limits from the start, and each request counts.
+    /// The default is one request. If the paced law of [`otherwise`](Self::otherwise) has a
+    /// ceiling, as a fixed rate does, the default is all, because the ceiling limits from the
+    /// start.
     pub const fn first_burst(mut self, requests: u32) -> Self {
         self.first = Some(requests);
         self
     }
 
-    /// Sets how what is left of a window is spent.
+    /// Sets how the rest of a window is spent.
     pub const fn spend(mut self, spend: Spend) -> Self {
         self.spend = spend;
         self
     }
 
-    /// Sets the longest pause that a service may ask for with a throttle: an hour unless set. A
-    /// longer one counts as this long. Nothing is sent meanwhile; an operation that accepts less is
-    /// refused, and shortens no other's pause. Before the first report a pause is a minute at most.
+    /// Sets the longest pause that a service may ask for with a throttle: an hour by default. A
+    /// longer pause counts as this long. During the pause nothing is sent. An operation that
+    /// accepts only a shorter pause is refused, and shortens no other's. Before the first report a
+    /// pause is a minute at most.
     pub const fn max_pause(mut self, pause: Duration) -> Self {
         self.max_pause = pause;
         self
     }
 
-    /// Sets which limits are obeyed: those that count what the limiter's tokens are. Limits of
-    /// other dimensions are left alone.
+    /// Sets the dimension of the limits that are obeyed, the unit of the limiter's tokens. Limits
+    /// of other dimensions are ignored.
     pub const fn dimension(mut self, dimension: Dimension) -> Self {
         self.dimension = dimension;
         self

@@ -1,16 +1,16 @@
-//! What a declared limit leaves over for background: what an even pace would have used and the
-//! foreground did not.
+//! What a declared limit leaves for background: what an even pace would have used, but foreground
+//! did not.
 
 use super::ledger::{Kind, Ledger, UNIT, amount, to_u64};
 use super::level::{NEARLY, Standing};
 
-/// Of a limit that refills this part is left alone, in sixteenths. A client alone comes to rest at
-/// a half of it: above that background would starve.
+/// The part of a refill that background leaves alone, in sixteenths. A client alone comes to rest
+/// at half of the limit, so a part above half would starve background.
 const OF_A_REFILL: i128 = 6;
-/// Of a sliding window. What is left alone there goes unused: a token comes back a window after it
-/// was spent.
+/// The part of a sliding window that background leaves alone, in sixteenths. This part goes unused,
+/// because a token comes back a window after it was spent.
 const OF_A_SLIDING_WINDOW: i128 = 1;
-/// Of a window of which all is left one may go in the last part, in sixteenths of it.
+/// In this last part of a window, in sixteenths, one request may go if all is left.
 const LAST_OF_A_WINDOW: i128 = 4;
 
 impl Standing {
@@ -25,14 +25,14 @@ impl Standing {
         spare.max(u64::from(spare == 0 && is_whole()))
     }
 
-    /// Returns the nanoseconds until background may have `tokens`, if the foreground sends nothing
-    /// meanwhile; 0 if it may.
+    /// Returns the nanoseconds until background may have `tokens`, if foreground sends nothing
+    /// meanwhile; 0 if it may have them now.
     pub(crate) fn until_spare(&self, promised: u64, tokens: u64) -> u64 {
         let Self { ledger, now, .. } = self;
         let (limit, window) = (amount(ledger.limit).max(1), i128::from(ledger.window));
         let free = self.free(promised) - amount(tokens);
         let wait = match ledger.kind {
-            // The even line falls by the limit in a window, and goes on where the next one begins.
+            // The even line falls by the limit in a window, and starts again with the next window.
             Kind::Window | Kind::Unknown => {
                 self.resets_at() - i128::from(*now) - free * window / limit
             }
@@ -47,8 +47,7 @@ impl Standing {
     }
 
     /// Returns the nanoseconds until one request may go because all of the limit is left and no
-    /// request waits for it: nothing more will come, and a limit of one or two tokens never has
-    /// more than what is left alone.
+    /// request waits. Without this, a limit of one or two tokens would never let background go.
     fn until_whole(&self) -> i128 {
         let Self { ledger, now, .. } = self;
         let whole = amount(ledger.limit).max(1);
@@ -63,15 +62,15 @@ impl Standing {
         }
     }
 
-    /// Returns what is left and promised to no request.
+    /// Returns what is left, not kept back, and not promised.
     fn free(&self, promised: u64) -> i128 {
         let (level, _) = self.level();
         level - self.ledger.kept_back() - amount(promised)
     }
 
-    /// Returns what background leaves alone: of a window what would be left of it at an even pace.
-    /// A limit whose kind is not found out is a window: what many services declare never says that
-    /// it is one.
+    /// Returns what background leaves alone: for a window, what would be left at an even pace. A
+    /// limit of unknown kind counts as a window, because the reports of many services never show
+    /// the kind.
     fn left_alone(&self) -> i128 {
         let Self { ledger, now, .. } = self;
         let whole = amount(ledger.limit);
@@ -104,7 +103,7 @@ mod tests {
     use crate::fixed::SECOND;
     use crate::law::declared::ledger::{Source, Within};
 
-    /// 600 a minute, of which `left` are left at 0.
+    /// A limit of 600 a minute, of which `left` are left at time 0.
     fn ledger(kind: Kind, left: u64) -> Ledger {
         let end = 60 * 1_000_000_000;
         Ledger {

@@ -1,4 +1,4 @@
-//! The law as long as nothing is declared: first contact, and the paced law.
+//! The law while nothing is declared: first contact, and the paced law.
 
 mod hear;
 mod infer;
@@ -69,7 +69,7 @@ fn first_contact_ends_with_a_peak() {
     assert!(Declared::is_first_contact(state(0)));
     assert!(Declared::is_first_contact(first_contact()));
     assert!(!Declared::is_first_contact(cut(&paced)));
-    // It is none where nothing is limited.
+    // A state that limits nothing is no first contact.
     assert!(!Declared::is_first_contact(State::NONE));
 }
 
@@ -89,13 +89,13 @@ fn it_is_free_where_the_paced_law_limits_nothing() {
         (from_ten(), from_ten())
     );
     assert_eq!(free.with_paced(from_ten()), limited);
-    // What is held is that rate, or as good as none.
+    // The limiter goes on at that rate, or at one that limits next to nothing.
     assert_eq!(free.unthrottled().later, Some(unlimited.memory()));
     let start = from_ten().unthrottled().start;
     assert_eq!(limited.unthrottled().later, start);
 }
 
-/// A rate that is told limits from the start: no burst of requests of any weight goes past it.
+/// A configured rate limits from the start: no burst of requests of any weight goes past it.
 #[test]
 fn first_contact_is_none_where_the_rate_is_told() {
     let told = PacedSettings::fixed(600, Duration::from_secs(60)).expect("in range");
@@ -106,7 +106,7 @@ fn first_contact_is_none_where_the_rate_is_told() {
     assert_eq!(first(settings.otherwise(told)), 0);
     assert_eq!(first(settings.otherwise(told).first_burst(4)), 4);
     assert_eq!(first(settings.first_burst(0)), 0);
-    // It is begun with what the rate leaves, and changes with the settings.
+    // The law begins with the memory of that rate, and changes with the settings.
     let (told, free) = (settings.otherwise(told).law(), settings.law());
     assert_ne!(told.unthrottled().later, Some(FIRST_CONTACT));
     assert_eq!(free.unthrottled().start, Some(FIRST_CONTACT));
@@ -158,7 +158,7 @@ fn the_first_answer_without_a_report_ends_first_contact() {
     assert!(law.is_free(first.next(now, memory)));
 }
 
-/// What limited to nothing that matters, or by first contact, is not of the paced law's making.
+/// The paced law did not make the states of first contact, or those that limit next to nothing.
 #[test]
 fn the_first_throttle_is_the_first_one_of_the_paced_law() {
     let law = law(PacedSettings::new(), 1);
@@ -169,11 +169,11 @@ fn the_first_throttle_is_the_first_one_of_the_paced_law() {
     for unseen in [first_contact(), state(law.unlimited())] {
         assert_eq!(law.decide(unseen, before), first, "{unseen:?}");
     }
-    // Of a request that was sent before the last cut it says nothing new.
+    // A throttle of a request that was sent before the last cut says nothing new.
     assert_eq!(law.decide(cut(&paced), before), None);
 }
 
-/// What was learned of windows holds until something is declared.
+/// Learned cycles hold until a limit is declared.
 #[test]
 fn it_begins_in_the_cycles_that_were_learned() {
     let minute = core::num::NonZeroU64::new(60 * SECOND);
@@ -182,7 +182,7 @@ fn it_begins_in_the_cycles_that_were_learned() {
     let paced = paced.build().expect("in range");
     let law = law(paced, 1);
     assert_eq!(Some(law.unlimited()), paced.unthrottled().start);
-    // A throttle shuts it: forty a minute are a knock in a second and a half.
+    // A throttle shuts the service: forty a minute are a knock in a second and a half.
     let shut = law.decide(state(law.unlimited()), &throttled(11 * SECOND));
     let shut = State::NONE.decided(shut.expect("it is heard"));
     let counted = throttled(0).counted;
@@ -197,7 +197,7 @@ fn where_nothing_is_declared_the_paced_law_decides() {
         let first = paced.begin(None, 5, 0);
         assert_eq!(law.begin(None, 5, 0), first);
         let (first, _) = first;
-        // Until a response has begun a window there is none to begin again.
+        // Until a response has begun a window, no window begins again.
         assert_eq!(law.begin(Some(first), 5, 12 * SECOND), (first, 0));
         let begun = law.turn(first, 0, || (6, 0), initial, 12 * SECOND, 11_500_000_000);
         let reading = begun.next.expect("the first response begins a window");

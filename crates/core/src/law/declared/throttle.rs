@@ -3,33 +3,33 @@
 use super::ledger::{LONGEST_SPAN, Ledger, UNIT, amount, signed, to_i64};
 use crate::fixed::SECOND;
 
-/// So long after a pause what is sent goes at the rate of a limit that was contradicted.
+/// A request sent this long after a pause was sent within rule 5.
 const CALM: u64 = 10 * SECOND;
 
-/// A throttle.
+/// A throttle of the send at `order`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refused {
     pub(crate) now: u64,
     pub(crate) order: u64,
-    /// When the pause ends that the service asked for, or now.
+    /// When the pause ends that the service asked for; `now` if the service asked for none.
     pub(crate) until: u64,
-    /// Whether this limit is the one to explain it.
+    /// Whether this limit explains the throttle.
     pub(crate) blamed: bool,
 }
 
 impl Ledger {
-    /// Returns the ledger after a throttle, and whether that contradicts the reports.
+    /// Returns the ledger after a throttle, and whether the throttle contradicts the reports.
     pub(crate) fn throttle(&self, refused: &Refused) -> (Self, bool) {
         let mut next = *self;
         let until = refused.until.min(refused.now.saturating_add(LONGEST_SPAN));
         next.pause = next.pause.max(until);
-        // Requests are refused by what they are estimated to cost, perhaps.
+        // The service may refuse requests by their estimated costs.
         next.seen.dear |= self.seen.cost_of(UNIT) < UNIT;
         if !refused.blamed {
             return (next, false);
         }
         let Some(left) = self.told_left(refused.order) else {
-            // A service that stopped to declare its limit may have changed it.
+            // A service that no longer declares its limit may have changed the limit.
             let silent = refused.now > self.heard_at.saturating_add(self.window);
             if silent {
                 next.contradict(self, refused.now);
@@ -43,7 +43,7 @@ impl Ledger {
             next.contradict(self, refused.now);
             return (next, true);
         }
-        // Reports say too much, or there is another limit: a refusal by this one asks to wait for
+        // Reports say too much, or there is another limit. A refusal by this limit asks to wait for
         // its reset.
         if self.resets() && signed(until) >= self.reset.lo {
             let more = amount(left.saturating_add(self.seen.heaviest));
@@ -53,7 +53,8 @@ impl Ledger {
     }
 
     fn contradict(&mut self, last: &Self, now: u64) {
-        // `L/W` does not help against the other limit, if one is refused that was sent at no more.
+        // `L/W` does not help against the other limit if a request sent at no more than `L/W` is
+        // refused.
         let calm = now
             > last
                 .pause

@@ -1,4 +1,4 @@
-//! Numbers of few bits, and powers of numbers that have 16 fraction bits.
+//! Numbers packed to few bits, and powers of numbers with 16 fraction bits.
 
 #![allow(
     clippy::arithmetic_side_effects,
@@ -10,8 +10,8 @@ use crate::fixed::{Rate, SECOND};
 /// One, with 16 fraction bits.
 pub(super) const ONE: u64 = 1 << 16;
 
-/// Returns a number rounded down to `bits` significant ones, with its exponent above `bits - 1` of
-/// them.
+/// Returns `value` rounded down to `bits` significant bits. The exponent stands above `bits - 1`
+/// bits.
 pub(super) fn pack(value: u64, bits: u32) -> u64 {
     let exponent = (u64::BITS - value.leading_zeros()).saturating_sub(bits);
     (u64::from(exponent) << (bits - 1)) + (value >> exponent)
@@ -25,14 +25,13 @@ pub(super) fn unpack(code: u64, bits: u32) -> u64 {
     }
 }
 
-/// As [`pack`], rounded up.
+/// The code of [`pack`], but rounded up.
 pub(super) fn pack_up(value: u64, bits: u32) -> u64 {
     let down = pack(value, bits);
     down + u64::from(unpack(down, bits) < value)
 }
 
-/// The significant bits of a rate, of a calm and of the time that earlier cycles count for, of a
-/// wait, and of growth.
+/// The significant bits of a rate, a calm and the time of earlier cycles, a wait, and growth.
 pub(super) const OF_RATE: u32 = 14;
 pub(super) const OF_CALM: u32 = 6;
 pub(super) const OF_WAIT: u32 = 5;
@@ -46,8 +45,8 @@ pub(super) fn narrow(value: u128) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX)
 }
 
-/// Returns `base` to the power of `exponent`, three at most, both with 16 fraction bits: by
-/// straight lines between powers of two, from 16 % below to 7 % above.
+/// Returns `base` to the power of `exponent`, both with 16 fraction bits, the exponent at most
+/// three. Straight lines between powers of two make it 16 % too low to 7 % too high.
 pub(super) fn power(base: u64, exponent: u64) -> u64 {
     let Some(top) = base.checked_ilog2() else {
         return 0;
@@ -64,7 +63,7 @@ pub(super) fn power(base: u64, exponent: u64) -> u64 {
     }
 }
 
-/// Returns the rate in tokens a second to the power of three quarters, one at most; 16 fraction
+/// Returns the rate in tokens a second to the power of three quarters, at most 1, with 16 fraction
 /// bits.
 pub(super) fn three_quarters(rate: Rate) -> u64 {
     // 32 fraction bits.

@@ -6,45 +6,46 @@ use crate::fixed::{Rate, SECOND};
 
 /// One, with 32 fraction bits.
 const ONE: u64 = 1 << 32;
-/// How long the rate takes from a cut back to its peak, for all but very low peaks.
+/// The least time from a cut back to the peak.
 const SHORTEST_RETURN: u64 = SECOND.wrapping_mul(5).wrapping_div(2);
-/// The same for a client that has the limit alone, at high peaks, and how many requests at the peak
-/// rate it takes below.
+/// The least time for a client that has the limit alone. At lower peaks this is the time of so many
+/// requests, up to [`SHORTEST_RETURN`].
 const SHORTEST_EXCLUSIVE: u64 = SECOND.wrapping_mul(6).wrapping_div(5);
 const EXCLUSIVE_REQUESTS: u64 = 125;
-/// How long it takes at most: at low rates there must be some requests before the next throttle.
+/// The longest time from a cut back to the peak. At low rates it leaves room for some requests
+/// before the next throttle.
 const LONGEST_RETURN: u64 = SECOND.wrapping_mul(12);
-/// How many requests at the peak rate a return takes, between the two.
+/// Between the two, a return takes the time of so many requests at the peak rate.
 const RETURN_REQUESTS: u64 = 15;
-/// How many round trips it takes at least: what is throttled is what was sent too fast in one.
+/// The fewest round trips of a return: the more trips, the less is sent too fast in one.
 const RETURN_TRIPS: u64 = 8;
-/// In how many round trips at least the rate rises from its peak to twice that.
+/// The fewest round trips in which the rate rises from its peak to twice the peak.
 const DOUBLING_TRIPS: u64 = 4;
-/// How long a starved rate takes to double, on its way back to its peak.
+/// The time in which a starved rate doubles, on its way back to its peak.
 const RAMP_STEP: u64 = SECOND.wrapping_div(4);
-/// The most that one cut takes, and of a shared limit, 32 fraction bits.
+/// The most that one cut takes, and for a shared limit, 32 fraction bits.
 const DEEPEST_CUT: u64 = percent(45);
 const DEEPEST_SHARED: u64 = percent(30);
-/// The most that a cut takes of next to no rate, and more of it for each request per second, 32
-/// fraction bits.
+/// At very low rates, the most that a cut takes: this, and so much more for each request per
+/// second. 32 fraction bits.
 const SHALLOWEST_CUT: u64 = percent(18);
 const DEEPER: u64 = percent(6);
-/// What a cut takes of one request per second besides `1 − β`, 32 fraction bits.
+/// What a cut takes besides `1 − β` at one request per second, 32 fraction bits.
 const EXTRA_CUT: u64 = ONE;
 const EXTRA_SHARED: u64 = percent(65);
-/// How many cuts a second a client of a shared limit wants at 10 requests per second, 32 fraction
-/// bits.
+/// The cuts a second that a client of a shared limit aims at, at 10 requests per second. 32
+/// fraction bits.
 const CUTS: u64 = percent(55);
-/// Where it wants the most of them: the square root of that rate, 32 fraction bits.
+/// The square root of 10, the rate at which a client aims at the most cuts. 32 fraction bits.
 const ROOT_OF_TEN: u64 = 13_581_879_131;
-/// A shared limit is calm when a cut is so many times later than it was to be expected.
+/// A shared limit is calm when a cut is so many times later than expected.
 const CALM: u64 = 3;
-/// How long a straight line rises at most: 12 days.
+/// The longest time that a straight line rises: 12 days.
 const LONGEST_RISE: u64 = SECOND << 20;
-/// Time since the peak beyond which the rate grows no more; by then it is 250,000 times the peak.
+/// The rate stops growing 2⁶ doubling times after the peak, at 250,000 times the peak.
 const HORIZON: u32 = 6;
 /// Times are rounded down to multiples of 2²⁴ ns, 17 ms, so that callers agree on the rate and
-/// seldom move it.
+/// seldom change it.
 pub(crate) const STEP_BITS: u32 = 24;
 const GRID: u64 = !((1 << STEP_BITS) - 1);
 
@@ -57,7 +58,7 @@ const fn percent(percent: u64) -> u64 {
 /// a shared limit `1 − min((1 − β) + 0.65/√peak, 0.3)`. A cut takes `1 − β` in any case.
 ///
 /// Rule 2. At low rates a cut is deeper: one throttled request of few says as much as many of many.
-/// At very low ones the bucket of a service saves up too little for what a deep cut leaves unused.
+/// At very low rates a service's bucket cannot save up what a deep cut leaves unused.
 fn beta(settings: &PacedSettings, peak: Rate) -> u64 {
     let (extra, deepest) = match settings.profile() {
         Profile::Usual | Profile::Exclusive => {
@@ -128,7 +129,7 @@ fn time_to_peak(profile: Profile, peak: Rate, trip: CoarseRtt) -> u64 {
     return_time(profile, peak).max(trip.nanos().wrapping_mul(RETURN_TRIPS))
 }
 
-/// Returns how long the rate takes from its peak to twice that.
+/// Returns the time in which the rate rises from its peak to twice the peak.
 fn doubling_time(profile: Profile, peak: Rate, trip: CoarseRtt) -> u64 {
     let (shortest, trips) = match profile {
         Profile::Usual => (return_time(profile, peak), DOUBLING_TRIPS),
@@ -138,24 +139,24 @@ fn doubling_time(profile: Profile, peak: Rate, trip: CoarseRtt) -> u64 {
     shortest.max(trip.nanos().wrapping_mul(trips))
 }
 
-/// Returns how long the rate takes to double on its way out of starvation.
+/// Returns the time in which a starved rate doubles.
 fn ramp_step(trip: CoarseRtt) -> u64 {
     RAMP_STEP.max(trip.nanos().saturating_mul(2))
 }
 
-/// Returns `true` if the rate is still on its way out of starvation at `now`.
+/// Returns `true` if the rate is still starved at `now`.
 pub(crate) fn is_starved(memory: CutState, since: u64, now: u64) -> bool {
     now.saturating_sub(since) < ramp_length(memory)
 }
 
-/// Returns how long the ramp out of starvation takes.
+/// Returns the time until a starved rate has doubled back to β times the peak.
 fn ramp_length(memory: CutState) -> u64 {
     ramp_step(memory.trip()).saturating_mul(u64::from(memory.ramp()))
 }
 
 /// Returns the rate at `now`, for a law that was cut last at `since`.
 ///
-/// The same for all of a step of 17 ms. Never under the floor, nor over the ceiling.
+/// The rate is constant within a step of 17 ms, and kept between floor and ceiling.
 pub(crate) fn rate_at(settings: &PacedSettings, memory: CutState, since: u64, now: u64) -> Rate {
     if memory.is_slow_start() {
         return settings.within(memory.peak());
@@ -168,7 +169,7 @@ pub(crate) fn rate_at(settings: &PacedSettings, memory: CutState, since: u64, no
     })
 }
 
-/// Returns the rate `elapsed` after a cut, as the rules without a slope have it.
+/// Returns the rate `elapsed` after a cut, without a longest slope.
 fn along(settings: &PacedSettings, memory: CutState, elapsed: u64) -> Rate {
     let step = ramp_step(memory.trip());
     let ramp = ramp_length(memory);
@@ -178,7 +179,7 @@ fn along(settings: &PacedSettings, memory: CutState, elapsed: u64) -> Rate {
     }
 }
 
-/// The longest slope: returns `low` and what it has gained by `slope` a second, `elapsed` after.
+/// The longest slope: returns `low` plus a gain of `slope` a second over `elapsed`.
 pub(super) fn sloped(low: Rate, slope: Rate, elapsed: u64) -> Rate {
     let gained = u128::from(slope.raw())
         .wrapping_mul(u128::from(elapsed))
@@ -186,7 +187,8 @@ pub(super) fn sloped(low: Rate, slope: Rate, elapsed: u64) -> Rate {
     Rate::from_raw(u128::from(low.raw()).saturating_add(gained))
 }
 
-/// Rule 6: returns the rate `left` before the end of a ramp: half of `β·peak` for each step.
+/// Rule 6: returns the starved rate `left` before its doublings end: `β·peak`, halved for each
+/// step.
 fn starved(settings: &PacedSettings, peak: Rate, left: u64, step: u64) -> Rate {
     let steps = (u128::from(left) << 32)
         .checked_div(u128::from(step))
@@ -205,9 +207,8 @@ fn starved(settings: &PacedSettings, peak: Rate, left: u64, step: u64) -> Rate {
     )
 }
 
-/// Rules 2 to 4: returns the rate `elapsed` after a cut: a fifth-power return to the peak, then a
-/// cubic one away from it, and a line on top of both that gives each client that shares a limit the
-/// same.
+/// Rules 2 to 4: returns the rate `elapsed` after a cut. The rate returns to the peak by a fifth
+/// power, and goes beyond by a cube. A line on top gives each client that shares a limit the same.
 fn returning(settings: &PacedSettings, memory: CutState, elapsed: u64) -> Rate {
     let (profile, peak) = (settings.profile(), memory.peak());
     if profile == Profile::Shared {
@@ -228,20 +229,20 @@ fn returning(settings: &PacedSettings, memory: CutState, elapsed: u64) -> Rate {
     Rate::from_raw(grown.saturating_add(risen(peak, elapsed)))
 }
 
-/// Rule 3: returns by what the rate is multiplied `past` its peak: a cube of time.
+/// Rule 3: returns the factor on the peak, at the time `past` after reaching it: a cube of time.
 fn away(past: u64, doubling: u64) -> u64 {
     let past = ratio(past.min(doubling.saturating_mul(1 << HORIZON)), doubling);
     ONE.saturating_add(product(product(past, past), past))
 }
 
-/// Rule 11: returns the rate `elapsed` after a cut of a shared limit: a straight line, then a cube
-/// of time besides.
+/// Rule 11: returns the rate `elapsed` after a cut of a shared limit: a straight line, later
+/// multiplied by a cube of time.
 fn straight(settings: &PacedSettings, memory: CutState, elapsed: u64) -> Rate {
     let peak = memory.peak();
     let left = beta(settings, peak);
     let cut = ONE.saturating_sub(left);
-    // λ·c with 64 fraction bits, and what is given to each alike, min(0.3, 0.05·peak), in units of
-    // a rate per second.
+    // `λ·c` with 64 fraction bits, and `min(0.3, 0.05·peak)`, a raw rate per second, which each
+    // client gets alike.
     let regained = cuts(peak).wrapping_mul(u128::from(cut)) >> 32;
     let alike = (peak.raw() / 20).min(Rate::from_ratio(3, SECOND.wrapping_mul(10)).raw());
     let slope = |rate: Rate| {
@@ -263,7 +264,7 @@ fn straight(settings: &PacedSettings, memory: CutState, elapsed: u64) -> Rate {
     fraction_of(line, away(past, doubling))
 }
 
-/// Returns λ, how many cuts a second a client of a shared limit wants: `0.55·√min(peak/10,
+/// Returns λ, the cuts a second that a client of a shared limit aims at: `0.55·√min(peak/10,
 /// 10/peak)`, 64 fraction bits.
 fn cuts(peak: Rate) -> u128 {
     let root = square_root(peak).max(1);
@@ -272,8 +273,8 @@ fn cuts(peak: Rate) -> u128 {
     ratio.map_or(0, |ratio| ratio.wrapping_mul(u128::from(CUTS)) >> 32)
 }
 
-/// Returns the line: `min(0.15·√peak, 0.06·peak)` requests per second, each second. In units of a
-/// rate.
+/// Rule 4: returns the line's gain in `elapsed`, as a raw rate: `min(0.15·√peak, 0.06·peak)`
+/// requests per second in each second.
 fn risen(peak: Rate, elapsed: u64) -> u128 {
     let elapsed = elapsed.min(SECOND << 12);
     let gentle = u128::from(peak.raw()).wrapping_mul(6).wrapping_div(100);

@@ -1,4 +1,4 @@
-//! What the law makes of a throttle, and of what is delivered.
+//! The curve's decisions on throttles and on what is delivered.
 
 use super::curve::{STEP_BITS, after_cut, before_cut, rate_at};
 use super::cut_state::{CoarseRtt, CutState};
@@ -8,42 +8,42 @@ use super::settings::{PacedSettings, Profile};
 use crate::fixed::{Rate, SECOND};
 use crate::law::Past;
 
-/// The last cut: what the law remembers of it, and when it was, in nanoseconds after the start.
+/// The last cut: the memory of the cut, and its time in nanoseconds after the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
     pub(crate) memory: CutState,
     pub(crate) since: u64,
 }
 
-/// What is known when a throttle is recorded.
+/// What the law knows when a throttle is recorded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Evidence {
     pub(crate) now: u64,
     /// When the request was sent.
     pub(crate) sent: u64,
-    /// Whether the service said for how long.
+    /// Whether the service said how long to wait.
     pub(crate) hinted: bool,
-    /// Responses delivered since the last cut, if they were counted from there.
+    /// The responses delivered since the last cut, if counted from there.
     pub(crate) since_cut: Option<u64>,
-    /// Nothing delivered yet: none.
+    /// What was delivered; `None` before the first response.
     pub(crate) delivered: Option<Delivered>,
 }
 
 impl Evidence {
-    /// Rule 6: whether `count` since the last cut is so much less than `expected` that the service
-    /// lets nothing through at the moment.
+    /// Rule 6: returns whether `count`, what was delivered since the last cut, is so much less than
+    /// `expected` that the service is shut.
     fn is_next_to_nothing(&self, last: Cut, count: u64, expected: u64) -> bool {
         let trips = self.now.saturating_sub(self.sent).saturating_mul(4);
-        // Later a client that got few may have sent few.
+        // After that time a client that got few responses may have sent few requests.
         let is_recent = self.now.saturating_sub(last.since) < RECENT.max(trips);
         (expected >= NOTHING_OF && count == 0)
             || (is_recent && expected >= FEW && count.saturating_mul(8) < expected)
     }
 }
 
-/// Fewer responses than this say little.
+/// Fewer expected responses than this say little.
 const FEW: u64 = 32;
-/// None of so many that were to be expected says that nothing is allowed at the moment.
+/// If none came of so many expected responses, the service is shut.
 const NOTHING_OF: u64 = 4;
 /// How many responses make a first estimate.
 pub(super) const FIRST_FEW: u64 = 8;
@@ -51,20 +51,19 @@ pub(super) const FIRST_FEW: u64 = 8;
 const MEASURED: u64 = 6;
 /// How many halvings starvation adds at a time.
 pub(super) const STARVED_STEP: u32 = 2;
-/// The ramp, and the multiple of what was delivered that it leads to, when there is next to nothing
-/// to estimate from.
+/// The halvings of a first cut that knew next to nothing: the peak is 2¹⁰ times what was delivered.
 pub(crate) const BLIND_RAMP: u32 = 10;
-/// Throttles so soon after a cut belong to it, if there are few.
+/// Throttles within this time after a cut belong to the cut, if few responses were expected.
 const SAME_CUT: u64 = SECOND.wrapping_div(10);
 /// With fewer requests under way than this the rate doubles in a step of slow start: TCP's initial
 /// window (RFC 6928).
 const INITIAL_WINDOW: u64 = 10;
-/// How long a step takes at least.
+/// The shortest step of slow start.
 const SHORTEST_STEP: u64 = SECOND.wrapping_div(40);
-/// How long what came since a cut says more than the windows, and what did not come says something.
+/// For this long after a cut, the count since the cut says more than the windows.
 const RECENT: u64 = SECOND.wrapping_mul(2);
 
-/// Returns what the first throttle says, and the memory of the first cut: rules 6 and 8.
+/// Returns the verdict on the first throttle, and the memory of the first cut: rules 6 and 8.
 pub(crate) fn first_throttle(settings: &PacedSettings, seen: &Evidence) -> (Verdict, CutState) {
     let memory = first_cut(settings, seen);
     let is_above = settings.within(memory.peak()) > settings.lowest();
@@ -85,13 +84,13 @@ fn first_cut(settings: &PacedSettings, seen: &Evidence) -> CutState {
     let trip = seen.now.saturating_sub(seen.sent);
     let at_once = seen.delivered.and_then(|delivered| delivered.at_once());
     let (rate, doubt) = match (seen.delivered, at_once) {
-        // The refused are silent until the time that they were given, and silence proves nothing.
+        // Refused requests are silent until the time of the hint, and silence proves nothing.
         (Some(_), Some(rate)) if seen.hinted => (rate, Some(0)),
         (Some(delivered), _) => {
             let known = delivered.responses() >= FIRST_FEW;
             (delivered.rate(1), known.then(|| delivered.doubt()))
         }
-        // One request in a round trip, at least.
+        // The service did at least one request in a round trip.
         (None, _) => (
             Rate::from_ratio(1, trip.max(SECOND.wrapping_div(1_000))),
             None,
@@ -105,8 +104,8 @@ fn first_cut(settings: &PacedSettings, seen: &Evidence) -> CutState {
     CutState::new(settings.within(rate), doubt, trip)
 }
 
-/// Returns the memory of the next step of slow start, after a response at `now` to a request sent
-/// at `sent`, or `None` if it is not time for one: rule 14.
+/// Returns the memory of the next step of slow start, or `None` if no step is due: rule 14. The
+/// response came at `now`, to a request sent at `sent`.
 pub(crate) fn after_step(
     settings: &PacedSettings,
     last: Cut,
@@ -135,7 +134,7 @@ fn end_of_slow_start(settings: &PacedSettings, rate: Rate, seen: &Evidence) -> C
     remember(settings, rate, ramp, seen.now.saturating_sub(seen.sent))
 }
 
-/// What a throttle says.
+/// The verdict on a throttle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The rate was too high: the memory of the next cut.
@@ -144,7 +143,7 @@ pub(crate) enum Verdict {
     Shut,
 }
 
-/// Returns what a throttle says, or `None` if that is nothing new.
+/// Returns the verdict on a throttle, or `None` if it says nothing new.
 pub(crate) fn after_throttle(
     settings: &PacedSettings,
     last: Cut,
@@ -154,8 +153,8 @@ pub(crate) fn after_throttle(
         let next = end_of_slow_start(settings, last.memory.peak(), seen);
         return Some(Verdict::Cut(next));
     }
-    // Rule 1: what was sent before the cut was sent too fast, as is known. Nothing is sent in a
-    // pause, so what was sent when it ended was sent after it.
+    // Rule 1: requests from before the cut are known to have been sent too fast. Nothing is sent in
+    // a pause, so a request sent when the pause ended was sent after the cut.
     if seen.sent < last.since || (seen.sent == last.since && !last.memory.has_pause()) {
         return None;
     }
@@ -165,7 +164,7 @@ pub(crate) fn after_throttle(
     let sustained = rate_at(settings, last.memory, last.since, seen.now).min(peak);
     let expected = sustained.tokens_in(span);
     let count = seen.since_cut.unwrap_or(expected);
-    // Rule 1. What is throttled after a pause was sent after it.
+    // Rule 1. After a pause every throttled request was sent after the cut.
     let is_dead = !last.memory.has_pause() && span < dead_time(settings, trip);
     let is_starved =
         (ramp > 0 && count == 0) || (ramp == 0 && seen.is_next_to_nothing(last, count, expected));
@@ -194,18 +193,18 @@ pub(crate) fn after_throttle(
     } else {
         match settings.profile() {
             Profile::Usual | Profile::Exclusive => measured_peak(seen.delivered, sent_at),
-            // What many send is no measure of what one may.
+            // What many clients get is no measure of one client's part.
             Profile::Shared => sent_at,
         }
     };
-    // Rule 6: what was refused twice in a row is starved for a step.
+    // Rule 6: a rate that was refused twice in a row is starved for a step.
     let ramp = u32::from(seen.since_cut == Some(0));
     let next = CutState::new(settings.within(peak), ramp, CoarseRtt::new(trip));
     Some(Verdict::Cut(next))
 }
 
-/// Rule 1: returns for how long after a cut a throttle belongs to it. Of a shared limit that is one
-/// trip, for which the time that the request was sent at has been looked at already.
+/// Rule 1: returns for how long after a cut a throttle belongs to it. For a shared limit that is
+/// one trip, which the check of the sending time covers already.
 const fn dead_time(settings: &PacedSettings, trip: u64) -> u64 {
     match settings.profile() {
         Profile::Usual | Profile::Exclusive => trip.saturating_mul(2),
@@ -213,12 +212,11 @@ const fn dead_time(settings: &PacedSettings, trip: u64) -> u64 {
     }
 }
 
-/// Rule 9: whether a hint that came with this throttle pauses everything, when `last` was the last
-/// cut, if there was one.
+/// Rule 9: returns whether the hint of this throttle pauses everything. `last` is the last cut, if
+/// there was one.
 ///
-/// One client of many is throttled now and then while others are not, and so is one that is a
-/// little too fast: the hint is then for that request. Where nothing gets through, it is for all of
-/// them.
+/// A client of many, or one that is a little too fast, is throttled now and then. Its hint is for
+/// that request only. Where nothing gets through, the hint is for all requests.
 pub(crate) fn obeys_hint(settings: &PacedSettings, last: Option<Cut>, seen: &Evidence) -> bool {
     let ever = seen
         .delivered
@@ -235,39 +233,39 @@ pub(crate) fn obeys_hint(settings: &PacedSettings, last: Option<Cut>, seen: &Evi
     seen.since_cut.map_or(!ever, starves)
 }
 
-/// Rule 5: returns the rate that was delivered, if that is known, and at most the rate the request
-/// was sent at.
+/// Rule 5: returns the rate that was delivered, at most `sent_at`, the rate at which the request
+/// was sent. Returns `sent_at` if the rate delivered is not known.
 fn measured_peak(delivered: Option<Delivered>, sent_at: Rate) -> Rate {
     let Some(delivered) = delivered.filter(|delivered| delivered.responses() >= MEASURED) else {
         return sent_at;
     };
     let rate = delivered.rate(0);
-    // Far less was delivered: it was not the service that held it back.
+    // Far less was delivered, so the client did not use its rate.
     if rate < sent_at.scaled(57, 100) {
         return sent_at;
     }
     rate.min(sent_at)
 }
 
-/// Returns the memory of a cut. There are no more halvings than lead to the floor.
+/// Returns the memory of a cut. The halvings end at the floor.
 pub(super) fn remember(settings: &PacedSettings, peak: Rate, ramp: u32, trip: u64) -> CutState {
     let peak = settings.within(peak);
     let most = peak.halvings_to(settings.lowest());
     CutState::new(peak, ramp.min(most), CoarseRtt::new(trip))
 }
 
-/// Rule 7: returns the memory of a cut that lifts the rate to what was delivered in the last
-/// window, if that is more.
+/// Rule 7: returns the memory of a cut that lifts the rate to what the last window delivered, if
+/// that is more.
 ///
-/// A fixed window that was found empty, or an outage, leaves a rate far too low; what is delivered
-/// proves it.
+/// A fixed window that was found empty, or an outage, leaves a rate far too low. What is delivered
+/// then proves a higher one.
 pub(crate) fn after_window(
     settings: &PacedSettings,
     last: Cut,
     now: u64,
     counted: Rate,
 ) -> Option<CutState> {
-    // Three responses a second are within the error of counting.
+    // The count may be wrong by three responses a second.
     let proven = counted.minus(Rate::from_ratio(3, SECOND));
     let rate = rate_at(settings, last.memory, last.since, now);
     let steps = last.memory.is_slow_start() || settings.slope().is_some();
@@ -278,8 +276,8 @@ pub(crate) fn after_window(
     if last.memory.ramp() == 0 || proven >= peak {
         return Some(CutState::new(settings.within(proven), 0, trip));
     }
-    // Starved: what was delivered is less than what is allowed. The old peak stays if a good part
-    // of it is proven.
+    // While starved, the client sends less than the service allows. The old peak stays if a good
+    // part of the peak is proven.
     if proven > peak.scaled(1, 4) {
         let ramp = u32::from(proven <= peak.scaled(6, 10));
         return Some(CutState::new(peak, ramp, trip));
@@ -288,8 +286,8 @@ pub(crate) fn after_window(
     Some(CutState::new(peak, 0, trip))
 }
 
-/// Rule 15: returns the rate at `now`, in a window that began at `began` after one of the rate
-/// `before`, zero if there was none.
+/// Rule 15: returns the rate at `now`. `window` is when the window began, and the rate of the
+/// window before, zero if there was none.
 pub(crate) fn rate_within(
     settings: &PacedSettings,
     last: Cut,
@@ -310,7 +308,7 @@ pub(crate) fn rate_within(
     settings.within(rate.min(first.times_two_to(doublings).min(most).max(proven)))
 }
 
-/// Returns the rate up to which time alone leads back.
+/// Returns the rate up to which time alone leads the rate back.
 pub(super) fn proven(memory: CutState) -> Rate {
     match memory.peak() {
         peak if memory.is_blind() => Rate::from_raw(u128::from(peak.raw()) >> BLIND_RAMP),
@@ -318,12 +316,13 @@ pub(super) fn proven(memory: CutState) -> Rate {
     }
 }
 
-/// Rule 10: whether twice the peak was delivered in a window, and that is not half of the rate.
+/// Rule 10: returns whether a window delivered twice the peak, while the rate is four times the
+/// peak.
 fn is_refuted(peak: Rate, rate: Rate, delivered: Rate) -> bool {
     delivered >= peak.doubled() && rate >= peak.times_two_to(2)
 }
 
-/// Rule 15: returns the rate at `now` if it has grown beyond the peak since the window began.
+/// Rule 15: returns the rate at `now`, if the rate has grown beyond the peak in this window.
 pub(crate) fn grown(
     settings: &PacedSettings,
     last: Cut,
@@ -332,13 +331,13 @@ pub(crate) fn grown(
 ) -> Option<Rate> {
     let at = |time| rate_at(settings, last.memory, last.since, time);
     let peak = last.memory.peak();
-    // A peak of as good as all limits nothing.
+    // A peak near [`Rate::MAX`] limits nothing.
     let has_grown = at(now) > peak.max(at(window.0)) && peak < Rate::MAX.half();
     has_grown.then(|| rate_within(settings, last, Some(window), now))
 }
 
-/// Rule 15: returns the time of the last cut moved on by a window, if less than half of the rate
-/// beyond the peak was used in it.
+/// Rule 15: returns the new time of the last cut, if the window used less than half of a rate
+/// beyond the peak. The time moves on by the unused part of the window.
 pub(crate) fn unused(settings: &PacedSettings, last: Cut, now: u64, past: Past) -> Option<u64> {
     let rate = grown(settings, last, (past.began, past.before), now)?;
     let peak = last.memory.peak();
@@ -346,7 +345,8 @@ pub(crate) fn unused(settings: &PacedSettings, last: Cut, now: u64, past: Past) 
     if is_used || last.memory.is_blind() {
         return None;
     }
-    // Up to the peak time counts, used or not: by halvings, to a step of the curve.
+    // Time up to the peak counts, used or not. Halvings find when the peak was reached, to a step
+    // of the curve.
     let is_beyond = |at| rate_at(settings, last.memory, last.since, at) > peak;
     let (mut from, mut to) = (past.began.max(last.since), now);
     while !is_beyond(from) && to.saturating_sub(from) > 1 << STEP_BITS {
@@ -358,7 +358,7 @@ pub(crate) fn unused(settings: &PacedSettings, last: Cut, now: u64, past: Past) 
     Some(last.since.saturating_add(now.saturating_sub(from)))
 }
 
-/// Rule 10: whether the law has nothing to do any more.
+/// Rule 10: returns whether the limit has ended.
 pub(crate) fn is_over(settings: &PacedSettings, last: Cut, now: u64, delivered: Rate) -> bool {
     let calm = now.saturating_sub(last.since) > SECOND.wrapping_mul(30);
     let rate = rate_at(settings, last.memory, last.since, now);
@@ -368,12 +368,12 @@ pub(crate) fn is_over(settings: &PacedSettings, last: Cut, now: u64, delivered: 
         && is_refuted(last.memory.peak(), rate, delivered)
 }
 
-/// Returns the memory of a slow start that begins anew where the law has nothing to do any more.
+/// Returns the memory of a slow start that begins anew where the limit would end.
 pub(crate) fn slow_again(settings: &PacedSettings, delivered: &Delivered) -> CutState {
     CutState::slow_start(settings.within(delivered.rate(2).doubled()))
 }
 
-/// Returns the memory of a limiter that limits to `rate` from the start.
+/// Returns the memory of a limiter that begins at `rate`.
 pub(crate) fn started_at(settings: &PacedSettings, rate: Rate) -> CutState {
     if settings.starts_slowly() {
         return CutState::slow_start(rate);

@@ -1,9 +1,9 @@
-//! What the law remembers of the last cut, besides its time: 49 bits.
+//! What the law remembers of the last cut besides its time, in 49 bits.
 
 use crate::bits::Field;
 use crate::fixed::Rate;
 
-/// How many times the starved rate is halved at most.
+/// The most halvings of a starved rate.
 pub(crate) const MOST_HALVINGS: u32 = 31;
 
 /// A round trip, coarsely: three significant bits, up to 15 s.
@@ -11,15 +11,15 @@ pub(crate) const MOST_HALVINGS: u32 = 31;
 pub(crate) struct CoarseRtt(u8);
 
 impl CoarseRtt {
-    /// The unit of the shortest trips, 2²⁴ ns; shorter ones count as none.
+    /// The unit of a trip, 2²⁴ ns; a shorter trip counts as 0.
     const UNIT: u32 = 24;
     /// The largest exponent.
     const LARGEST: u32 = 7;
-    /// Above all trips: half of their numbers, of a cut that knew next to nothing.
+    /// Codes from here on hold half of a trip's number, for a cut that knew next to nothing.
     const BLIND: u8 = 36;
-    /// In the place of a trip: the rate has not been throttled yet.
+    /// The code in place of a trip while the rate has not been throttled yet.
     const SLOW_START: Self = Self(0x3f);
-    /// In the place of a trip: the law counts cycles, and the service is shut or open.
+    /// The codes in place of a trip while the law counts cycles, and the service is shut or open.
     const SHUT: Self = Self(0x3e);
     const OPEN: Self = Self(0x3d);
 
@@ -39,7 +39,7 @@ impl CoarseRtt {
         Self((exponent << 2).wrapping_add(significand))
     }
 
-    /// Returns its length in nanoseconds.
+    /// Returns the trip in nanoseconds.
     pub(crate) fn nanos(self) -> u64 {
         let units = if self.0 < 8 {
             u64::from(self.0)
@@ -51,14 +51,15 @@ impl CoarseRtt {
     }
 }
 
-/// Low bits first: 37 of the peak, 5 of halvings, 6 of the trip, 1 for a cut that came with a
-/// pause. During slow start the trip is all ones, which no trip is, and the peak is the rate. After a
-/// cut that knew next to nothing the trip is kept to two bits, above all others.
+/// The memory of the last cut. Low bits first: 37 of the peak, 5 of halvings, 6 of the trip, 1 for
+/// a cut that came with a pause. During slow start the peak is the rate, and the trip's bits are
+/// all ones. After a cut that knew next to nothing, half of the trip's number is kept, in codes
+/// above all trips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CutState(u64);
 
 impl CutState {
-    /// Bits of a rate that are dropped: 32 significant ones remain.
+    /// The bits of a rate that are dropped: 32 significant bits remain.
     const DROPPED: u32 = Rate::BITS.wrapping_sub(Self::PEAK_BITS);
     const PEAK_BITS: u32 = 37;
     const RAMP_SHIFT: u32 = Self::PEAK_BITS;
@@ -68,7 +69,7 @@ impl CutState {
 
     /// Returns the memory of a cut.
     ///
-    /// `peak` is rounded down to 32 significant bits; `ramp`, the steps of doubling before β times
+    /// `peak` is rounded down to 32 significant bits. `ramp`, the number of doublings until β times
     /// the peak is reached, is limited to 31.
     pub(crate) fn new(peak: Rate, ramp: u32, trip: CoarseRtt) -> Self {
         let ramp = u64::from(ramp.min(MOST_HALVINGS));
@@ -80,7 +81,7 @@ impl CutState {
     }
 
     /// Returns a peak that is remembered as more than `peak`: a bucket that starts at its ceiling
-    /// is to hold all that the ceiling gives it.
+    /// has to hold all that the ceiling gives.
     pub(crate) fn rounded_up(peak: Rate) -> Rate {
         let more = u128::from(peak.last_place()) << Self::DROPPED.wrapping_add(1);
         Rate::from_raw(u128::from(peak.raw()).saturating_add(more))
@@ -96,17 +97,17 @@ impl CutState {
         self.trip() == CoarseRtt::SLOW_START
     }
 
-    /// Returns what is below the trip, in 42 bits.
+    /// Returns the 42 bits below the trip.
     fn low(bits: u128) -> u64 {
         Field::lowest(Self::TRIP_SHIFT).get(bits)
     }
 
-    /// Returns the memory of a service that is open, in 42 bits.
+    /// Returns the memory of a service that is open, with 42 bits of the law's.
     pub(super) fn open(bits: u128) -> Self {
         Self(Self::low(bits) | (u64::from(CoarseRtt::OPEN.0) << Self::TRIP_SHIFT))
     }
 
-    /// Returns the memory of a service that is shut, in 42 bits.
+    /// Returns the memory of a service that is shut, with 42 bits of the law's.
     pub(super) fn shut(bits: u128) -> Self {
         Self(Self::low(bits) | (u64::from(CoarseRtt::SHUT.0) << Self::TRIP_SHIFT))
     }
@@ -124,14 +125,14 @@ impl CutState {
         self.trip_bits() == CoarseRtt::SHUT.0
     }
 
-    /// Returns the memory of the same cut, of which next to nothing was known.
+    /// Returns the same memory, marked as of a cut that knew next to nothing.
     pub(crate) const fn blind(self) -> Self {
         let trip = self.trip_bits() >> 1;
         let others = self.0 & !(0x3f << Self::TRIP_SHIFT);
         Self(others | ((CoarseRtt::BLIND.wrapping_add(trip) as u64) << Self::TRIP_SHIFT))
     }
 
-    /// Returns `true` if next to nothing was known at the cut.
+    /// Returns `true` if the cut knew next to nothing.
     pub(crate) const fn is_blind(self) -> bool {
         let bits = self.trip_bits();
         CoarseRtt::BLIND <= bits && bits < CoarseRtt::OPEN.0
@@ -142,8 +143,8 @@ impl CutState {
         Self(self.0 | Self::PAUSE)
     }
 
-    /// Returns `true` if nothing is sent before the time of the cut. Otherwise a time before it is
-    /// that of an older clock.
+    /// Returns `true` if nothing is sent before the time of the cut. If `false`, a time before the
+    /// cut is from a clock that lags.
     pub(crate) const fn has_pause(self) -> bool {
         self.0 & Self::PAUSE != 0
     }
@@ -156,14 +157,14 @@ impl CutState {
         self.0
     }
 
-    /// Returns the rate that was throttled; during slow start the rate.
+    /// Returns the rate that was throttled; during slow start the current rate.
     pub(crate) const fn peak(self) -> Rate {
         let bits = self.0 & ((1 << Self::PEAK_BITS) - 1);
         Rate::from_bits(bits << Self::DROPPED)
     }
 
-    /// Returns the steps of doubling until β times the peak is reached; more than none if the law
-    /// is starved.
+    /// Returns the number of doublings until β times the peak is reached; more than 0 if the law is
+    /// starved.
     pub(crate) const fn ramp(self) -> u32 {
         (self.0 >> Self::RAMP_SHIFT) as u32 & MOST_HALVINGS
     }

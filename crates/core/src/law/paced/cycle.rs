@@ -1,4 +1,4 @@
-//! Windows: what is counted from one opening to the next, and how the rate grows (rules 17 to 20).
+//! Cycles from opening to opening: their counts, and the growth of the rate (rules 17 to 20).
 
 #![allow(
     clippy::arithmetic_side_effects,
@@ -13,25 +13,25 @@ use crate::bits::{Field, TIME_BITS};
 use crate::fixed::{Rate, SECOND};
 use crate::law::Event;
 
-/// Answers until growth is felt, at one a second and more.
+/// The answers until growth is felt, at one a second and more.
 const CALM: u64 = 40;
-/// The longest calm, in quarters of an answer: the most that the state holds.
+/// The longest calm that the state holds, in quarters of an answer.
 pub(super) const MOST_CALM: u64 = 63 << 30;
-/// The least growth in a calm, 16 fraction bits.
+/// The least growth in a calm, as a part of the rate, 16 fraction bits.
 const GROWTH: u64 = ONE / 100;
-/// Calms are counted up to this, 10 fraction bits.
+/// The most calms that are counted, 10 fraction bits.
 pub(super) const MOST_CALMS: u64 = 64 << 10;
-/// In so many steps of a calm the rate grows.
+/// The number of steps in a calm; the rate grows with each step.
 const STEPS: u64 = 16;
-/// Growth beyond this, by so many answers, shows that no window holds the rate back any more.
+/// Growth by this part, after so many answers, shows that no window holds the rate back.
 const BEYOND: u64 = ONE / 2;
 const ENOUGH: u64 = 32;
-/// A rate below this has too few answers in a second for a law of seconds.
+/// Below this many a second, a law of seconds has too few answers.
 pub(super) const FEW_A_SECOND: u32 = 1;
-/// One from which on a law of seconds may go on.
+/// The rate from which on the law of seconds may take over again.
 const ENOUGH_A_SECOND: Rate = Rate::from_ratio(FEW_A_SECOND * 2, SECOND);
 
-/// The unit of waits and of the time that earlier cycles count for, 2²⁰ ns.
+/// The unit of waits, and of the time for which earlier cycles count: 2²⁰ ns.
 pub(super) const WAIT_BITS: u32 = 20;
 
 /// What the law remembers while the service is open.
@@ -62,15 +62,16 @@ impl Open {
         })
     }
 
-    /// Returns the state after an opening, with the calm of rule 20. `count` is what was accepted
-    /// in the cycle before, if that was one of windows.
+    /// Returns the state after an opening, with the calm of rule 20. `count` is what the cycle
+    /// before accepted, if cycles were counted then.
     pub(super) fn at(rate: Rate, count: Option<u64>, seen: &Seen) -> Self {
-        // So many are under way, and as many are refused before the first refusal is heard of.
+        // The requests under way, in quarters. As many are refused before the first refusal is
+        // heard.
         let flight = rate.tokens_in(seen.trip().saturating_mul(4));
         Self::new(rate, count, flight.saturating_add(4 * seen.weight))
     }
 
-    /// Returns the state at the first request of all, after cycles of this length.
+    /// Returns the state at the first request, after learned cycles of this length.
     pub(super) fn learned(rate: Rate, length: NonZeroU64) -> Self {
         Self::new(rate, Some(rate.tokens_in(length.get())), 4)
     }
@@ -91,14 +92,14 @@ impl Open {
         CutState::open(rate_bits(self.rate) | CALMS.put(pack_up(self.calm, OF_CALM)))
     }
 
-    /// Returns by how much the rate has grown after `calms`, which have 10 fraction bits; with 16.
+    /// Returns by what part the rate has grown after `calms`: 16 fraction bits, from 10.
     pub(super) fn grown(self, calms: u64) -> u64 {
         let (growth, line) = (GROWTH.max(ONE * 4 / self.calm), self.cube());
         let power = power(calms << 6, ONE + 2 * line);
         narrow((u128::from(growth) * u128::from(power)) >> 16)
     }
 
-    /// Returns the part of a cube in the growth, beside a line; 16 fraction bits.
+    /// Returns how much of the growth is a cube rather than a line, 16 fraction bits.
     fn cube(self) -> u64 {
         ONE.min(self.calm * ONE / (4 * CALM))
     }
@@ -108,17 +109,17 @@ impl Open {
         more(self.rate, self.grown(calms))
     }
 
-    /// Returns how many tokens end a step.
+    /// Returns the tokens that end a step.
     pub(super) fn step(self) -> u64 {
         (self.calm / (4 * STEPS)).max(1)
     }
 
-    /// Returns the calms of so many answers.
+    /// Returns how many calms `answers` make, 10 fraction bits.
     pub(super) fn calms(self, answers: u64) -> u64 {
         answers.saturating_mul(4 << 10) / self.calm
     }
 
-    /// Returns whether it has grown beyond what a window can hide.
+    /// Returns whether the rate has grown beyond what a window can hide: rule 21.
     pub(super) fn is_beyond(self, calms: u64, cycle: Cycle, sum: u64, now: u64) -> bool {
         let open = now.saturating_sub(cycle.start().unwrap_or(now));
         cycle.count(sum) >= ENOUGH
@@ -127,13 +128,13 @@ impl Open {
             && open > 2 * cycle.before()
     }
 
-    /// Returns the memory of growth that begins at `rate`, unless that is enough for seconds.
+    /// Returns the memory of growth from `rate`, or `None` if the law of seconds takes over.
     pub(super) fn anew(self, rate: Rate) -> Option<CutState> {
         let grows = self.rate < ENOUGH_A_SECOND && rate < ENOUGH_A_SECOND;
         grows.then(|| Self::new(rate, None, 4).memory())
     }
 
-    /// Returns the memory after a time in which the rate was not used: the mean of what it grew.
+    /// Returns the memory after unused time: the rate keeps the mean of its growth.
     pub(super) fn rested(self, calms: u64) -> Option<CutState> {
         let mean = (self.grown(calms) << 16) / (2 * ONE + 2 * self.cube());
         (calms > 1 << 10).then(|| {
@@ -148,7 +149,7 @@ pub(super) fn more(rate: Rate, grown: u64) -> Rate {
     Rate::from_raw((u128::from(rate.raw()) * factor) >> 16)
 }
 
-/// The cycle: when it began and what had been counted then, and what is known of those before.
+/// The cycle: when it began, what had been counted then, and what is known of earlier cycles.
 ///
 /// | bits | field |
 /// |---|---|
@@ -178,43 +179,43 @@ impl Cycle {
         Self(START.put((start >> 16).max(1)) | FROM.put(from))
     }
 
-    /// Returns when it began; `None` if nothing was counted yet.
+    /// Returns when the cycle began; `None` if nothing was counted yet.
     pub(super) fn start(self) -> Option<u64> {
         let start = START.get(self.0);
         (start > 0).then_some(start << 16)
     }
 
-    /// Returns what was counted since; none if it has not begun.
+    /// Returns what was counted in the cycle; 0 if it has not begun.
     pub(super) fn count(self, sum: u64) -> u64 {
         if self.start().is_none() {
             return 0;
         }
         let count = FROM.wrapped(sum.wrapping_sub(FROM.get(self.0)));
-        // Of an older sum: none.
+        // A `sum` from before the cycle counts as 0.
         if count >> 44 == 0 { count } else { 0 }
     }
 
-    /// Returns the cycle after those that count for so long, with a calm.
+    /// Returns the cycle with earlier cycles that count for the time `before`, and with a calm.
     pub(super) fn after(self, before: u64, calm: u64) -> Self {
         let rest = self.0 & !(BEFORE.put(u64::MAX) | LAST_CALM.put(u64::MAX));
-        // Rounded down, or the weight of earlier cycles would never fade; 0 is that of none.
+        // Rounded down, or the weight of earlier cycles would never fade; 0 means none.
         let before = pack((before >> WAIT_BITS).max(1), OF_CALM).min(MOST_COARSE);
         let calm = pack_up(calm, OF_CALM).min(MOST_COARSE);
         Self(rest | BEFORE.put(before) | LAST_CALM.put(calm))
     }
 
-    /// Returns the cycle after it has been light for so long, under the law of seconds.
+    /// Returns the cycle under the law of seconds, after the service was open for `light`.
     pub(super) fn dark_after(self, light: u64) -> Self {
         let rest = self.0 & !LAST_CALM.put(u64::MAX);
         Self(rest | LAST_CALM.put(pack(light >> WAIT_BITS, OF_CALM).min(MOST_COARSE)))
     }
 
-    /// Returns the first cycle, after those that a limiter has learned of.
+    /// Returns the first cycle after learned cycles of this length.
     pub(super) fn learned(self, open: Open, length: NonZeroU64) -> Self {
         self.after(length.get(), open.calm)
     }
 
-    /// Returns for how long the cycles before count.
+    /// Returns the time for which earlier cycles count.
     pub(super) fn before(self) -> u64 {
         unpack(BEFORE.get(self.0), OF_CALM) << WAIT_BITS
     }
@@ -223,18 +224,18 @@ impl Cycle {
         unpack(LAST_CALM.get(self.0), OF_CALM).clamp(1, MOST_CALM)
     }
 
-    /// Returns how long it was light, of a cycle under the law of seconds.
+    /// Returns how long the service was open, in a cycle under the law of seconds.
     pub(super) fn light(self) -> u64 {
         unpack(LAST_CALM.get(self.0), OF_CALM) << WAIT_BITS
     }
 
-    /// Returns a cycle that begins now, after the same ones.
+    /// Returns a cycle that begins now, after the same earlier cycles.
     pub(super) fn anew(self, now: u64, sum: u64) -> Self {
         let rest = self.0 & !(START.put(u64::MAX) | FROM.put(u64::MAX));
         Self(rest | Self::new(now, sum).0)
     }
 
-    /// Returns the cycle without time that was not used.
+    /// Returns the cycle without the unused time `idle`.
     pub(super) fn moved(self, idle: u64) -> Self {
         let start = START.get(self.0);
         let moved = if start == 0 { 0 } else { start + (idle >> 16) };
@@ -242,15 +243,15 @@ impl Cycle {
     }
 }
 
-/// What is known when something happens.
+/// A response, and the cycle at that time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
     pub(super) now: u64,
     pub(super) sent: u64,
-    /// When the pause ends that the service asked for; `now` if it asked for none.
+    /// When the pause ends that the service asked for; `now` if the service asked for none.
     pub(super) until: u64,
     pub(super) cycle: Cycle,
-    /// What was counted, of a knock that was done before it.
+    /// The sum of all counts, without a knock that was just done.
     pub(super) sum: u64,
     /// The tokens of the request.
     pub(super) weight: u64,

@@ -1,4 +1,4 @@
-//! What a throttle and a window that is over decide.
+//! The decisions on a throttle, and on a window that is over.
 
 use super::curve::sloped;
 use super::cut::{
@@ -38,7 +38,7 @@ pub(super) const fn limit_anew(since: u64, memory: CutState, cycle: Cycle) -> De
     }
 }
 
-/// Returns the rate at `now` of a service that was opened at `since`, after `calms`.
+/// Returns the rate at `now`, after `calms`, for a service that opened at `since`.
 pub(super) fn open_rate(
     settings: &PacedSettings,
     open: Open,
@@ -63,7 +63,7 @@ pub(super) fn on_window(
 ) -> Option<Decision> {
     let Event { now, counted, .. } = *event;
     if let Some(open) = Open::of(cut.memory) {
-        // A window of this state began with the opening, or later.
+        // A window of an earlier state began before the opening, and decides nothing.
         if past.began >> 16 < cut.since >> 16 {
             return None;
         }
@@ -111,7 +111,8 @@ fn evidence(event: &Event<'_>) -> Evidence {
     }
 }
 
-/// Decides on an answer that did its work and asks for a pause: the rate stays, and begins later.
+/// Decides on an answer that did the request and asks for a pause: the rate stays, but begins
+/// later.
 pub(super) fn on_pause(
     settings: &PacedSettings,
     state: State,
@@ -155,7 +156,7 @@ pub(super) fn on_throttle(
         Some(Verdict::Shut) => return Some(shut(settings, last_cut, &heard)),
         _ if pauses && is_limited => return Some(shut(settings, last_cut, &heard)),
         Some(Verdict::Cut(memory)) => memory,
-        // Nothing new but the pause, perhaps.
+        // The throttle says nothing new, but its pause may.
         None if pauses && until > state.since() => last_cut.memory,
         None => return None,
     };
@@ -166,13 +167,13 @@ pub(super) fn on_throttle(
     })
 }
 
-/// Decides that the service is shut, under the law of seconds until now.
+/// Decides that the service is shut, where the law of seconds held until now.
 fn shut(settings: &PacedSettings, last: Cut, heard: &Seen) -> Decision {
     let (since, memory, cycle) = Shut::first(settings, proven(last.memory), heard);
     limit_anew(since, memory, cycle)
 }
 
-/// Returns what a throttle makes of a service whose cycles are counted.
+/// Decides on a throttle while cycles are counted.
 fn refused(
     settings: &PacedSettings,
     last: Cut,

@@ -3,50 +3,49 @@
 use crate::bits::{Field, TIME_BITS};
 use crate::fixed::{Rate, SECOND};
 
-/// How long a window lasts at least, in nanoseconds.
+/// The shortest window, in nanoseconds.
 pub(crate) const WINDOW: u64 = SECOND;
-/// How long a window lasts at most, if responses come.
+/// The longest window, if responses come.
 const LONGEST_WINDOW: u64 = SECOND.wrapping_mul(8);
-/// How many responses the window before counts for, if it had so many within the longest window.
+/// The window before counts for so many responses, within [`LONGEST_WINDOW`].
 const KEPT: u64 = 8;
-/// How many responses end a window that is long enough.
+/// This many responses end a window that is long enough.
 const ENOUGH: u64 = 32;
-/// So many responses right after the start may be what the service had saved up for the first
-/// clients that ask,
+/// The service may have saved up so many responses for its first clients,
 const SAVED_UP: u64 = 64;
-/// if they took less time than this.
+/// if the first responses took less time than this.
 const SAVED_SPAN: u64 = SECOND.wrapping_div(10);
-/// How many halvings of their rate are in doubt at most: each halving of the time is one.
+/// The most halvings of their rate that are in doubt: one for each halving of the time.
 pub(super) const MOST_DOUBT: u32 = 3;
 
-/// What has been counted: the rate of the window before, and the current window so far.
+/// The counts: the rate of the window before, and the current window so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Delivered {
-    /// The rate of the last whole window; zero if there was none.
+    /// The rate of the last whole window, or zero.
     pub(crate) before: Rate,
     /// Responses in the current window.
     pub(crate) count: u64,
-    /// How long it has lasted, in nanoseconds.
+    /// How long the current window has lasted, in nanoseconds.
     pub(crate) elapsed: u64,
 }
 
-/// What the end of a window makes known.
+/// What is known when a window may end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WindowEnd {
-    /// It is not over.
+    /// The window is not over.
     NotYet,
-    /// It lasted over a silence: what it counted is no rate, or a mean that is too low.
+    /// The window lasted over a silence, so its mean is too low, or no rate at all.
     Interrupted,
-    /// It counted this rate.
+    /// The window counted this rate.
     Counted(Rate),
 }
 
 impl Delivered {
-    /// Returns for how long the window before counts: a second, or as long as eight responses take
-    /// at its rate. Few that were sent close together are no rate: at 1/s, what a service saved
-    /// up for two seconds looks like 2/s.
+    /// Returns for how long the window before counts: the time of eight responses at its rate, from
+    /// one second to eight. A few responses close together are no rate: at 1/s, what a service
+    /// saved up for two seconds looks like 2/s.
     fn kept_span(&self) -> u64 {
-        // Rounded up, so that they are eight.
+        // Rounded up, so that the span has eight responses.
         let span = (u128::from(KEPT) << 64).div_ceil(u128::from(self.before.raw().max(1)));
         u64::try_from(span)
             .unwrap_or(u64::MAX)
@@ -70,14 +69,13 @@ impl Delivered {
         Rate::from_raw(raw.unwrap_or(0))
     }
 
-    /// Returns about how many responses that rate is made of.
+    /// Returns about how many responses `rate` is made of.
     pub(crate) fn responses(&self) -> u64 {
         self.count
             .saturating_add(self.before.tokens_in(self.kept_span()))
     }
 
-    /// Returns by how many halvings the rate may lie below that of the responses, if they are the
-    /// first of all.
+    /// Returns how many halvings of the rate are in doubt, if these are the first responses.
     pub(crate) fn doubt(&self) -> u32 {
         if self.before != Rate::ZERO || self.count < SAVED_UP {
             return 0;
@@ -88,15 +86,15 @@ impl Delivered {
             .sum()
     }
 
-    /// Returns the rate of the first responses of all, and one on top, if they came in less time
-    /// than a service may have saved them up in: as if it had been that time.
+    /// Returns the rate of the first responses, and one on top, if the service may have saved them
+    /// up. The rate is as if they had taken [`SAVED_SPAN`].
     pub(crate) fn at_once(&self) -> Option<Rate> {
         let saved = self.before == Rate::ZERO && self.elapsed < SAVED_SPAN;
         let elapsed = SAVED_SPAN;
         saved.then(|| Self { elapsed, ..*self }.rate(1))
     }
 
-    /// Returns the same window without what failed in it.
+    /// Returns the same window without its failures.
     pub(crate) const fn without(self, failed: u64) -> Self {
         Self {
             count: self.count.saturating_sub(failed),
@@ -116,16 +114,15 @@ impl Delivered {
         expected >= ENOUGH && self.count < expected >> 1
     }
 
-    /// Looks whether the current window is over. At low rates it lasts longer, for there to be
-    /// something to count.
+    /// Checks whether the current window is over. At low rates a window lasts longer, so that there
+    /// is something to count.
     pub(crate) fn end(&self, starved: bool, unused: bool) -> WindowEnd {
         let is_enough = self.count >= ENOUGH || unused || self.elapsed >= LONGEST_WINDOW;
         if self.elapsed < WINDOW || !is_enough {
             return WindowEnd::NotYet;
         }
         let long = self.elapsed >= WINDOW << 1;
-        // A long window that has many responses, or few while the law is starved, had a gap in
-        // between.
+        // A long window had a gap in between if it has many responses, or if the law is starved.
         if self.before != Rate::ZERO && long && (starved || self.count > ENOUGH) {
             return WindowEnd::Interrupted;
         }
@@ -138,15 +135,15 @@ impl Delivered {
 /// | bits | field |
 /// |---|---|
 /// | 36 | the rate of the last whole window, 31 significant bits; 0 if there was none. Or calms |
-/// | 1 | whether they are calms |
+/// | 1 | whether the field before is calms |
 /// | 46 | when the current one began, in 2¹⁶ ns after the start, at least 1; 0 before the first |
 /// | 45 | base: the sum of the counts when it began, wrapping |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reading(u128);
 
-/// What a rate loses when it is packed into 37 bits.
+/// The low bits that a packed rate drops.
 const DROPPED: u32 = Rate::BITS.wrapping_sub(36);
-/// What a time loses.
+/// The low bits that a time drops.
 const COARSER: u32 = 16;
 
 impl Reading {
@@ -163,7 +160,7 @@ impl Reading {
         self.0
     }
 
-    /// Returns the sum of the counts when the window began, as far as the word holds it.
+    /// Returns the sum of the counts when the window began, wrapped to 45 bits.
     pub(super) const fn base(self) -> u64 {
         Self::BASE.get(self.0)
     }
@@ -181,14 +178,14 @@ impl Reading {
         )
     }
 
-    /// A window of a cycle that has been calm for so long.
+    /// Returns the reading of a window in a cycle, after `calms`.
     pub(super) fn of_cycle(calms: u64, began: u64, base: u64) -> Self {
         let window = Self::new(Rate::ZERO, began, base);
         Self(window.0 | Self::BEFORE.put(calms) | Self::CALM.put(1))
     }
 
-    /// Returns when the window began and the calms before it, if it is one of the cycle that was
-    /// opened at `since`.
+    /// Returns when the window began and the calms before it, if the window belongs to the cycle
+    /// that opened at `since`.
     pub(super) fn calms(self, since: u64) -> Option<(u64, u64)> {
         let began = Self::BEGAN.get(self.0);
         let is_of_it = Self::CALM.get(self.0) == 1 && began >= since >> COARSER;

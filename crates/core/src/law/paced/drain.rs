@@ -1,9 +1,9 @@
-//! The first cut, corrected by what comes after it: rule 13.
+//! The correction of the first cut by the responses after it: rule 13.
 //!
-//! At the first cut it is not known how much of what was delivered the service had saved up. When
-//! it throttles for the first time, nothing is saved up any more: what it serves from then on, it
-//! serves at its limit. Those responses come back within a trip of the cut. A limiter counts them
-//! in one word, and none afterwards.
+//! At the first cut the law does not know how much of what was delivered the service had saved up.
+//! When the service throttles for the first time, its savings are spent, and it serves at its limit
+//! from then on. The responses that show this come back within a trip of the cut. The limiter
+//! counts them in one word, and stops then.
 
 use super::cut::Cut;
 use super::cut_state::CutState;
@@ -13,11 +13,11 @@ use crate::bits::Field;
 use crate::fixed::Rate;
 use crate::law::{Drain, Response};
 
-/// So many must have been done, and twice as many answered.
+/// The least tokens that must have been done; twice as many must have been answered.
 const ENOUGH: u64 = 8;
 
-/// What came of the requests that were sent before the first cut, but too late to be served from
-/// what the service had saved up. Low bits first:
+/// The counts of requests that were sent before the first cut, but too late to be served from the
+/// service's savings. Low bits first:
 ///
 /// | bits | field |
 /// |---|---|
@@ -28,7 +28,7 @@ const ENOUGH: u64 = 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Drained(u128);
 
-/// What a time loses.
+/// The low bits that a time drops.
 const COARSER: u32 = 10;
 const LONGEST_TRIP: u64 = (1 << 26) - 1;
 const MOST_DONE: u64 = (1 << 24) - 1;
@@ -48,7 +48,8 @@ impl Drained {
         self.0
     }
 
-    /// Begins at the first cut, by a request of this round trip, if the cut is in doubt.
+    /// Begins to count at the first cut, if the cut is in doubt. `trip` is the throttled request's
+    /// round trip.
     pub(super) fn begin(first: CutState, trip: u64) -> Option<Self> {
         let trip = (trip >> COARSER).min(LONGEST_TRIP);
         (is_doubtful(first) && trip > 0).then(|| Self(Self::TRIP.put(trip)))
@@ -90,11 +91,11 @@ const fn is_doubtful(first: CutState) -> bool {
     0 < ramp && ramp <= MOST_DOUBT
 }
 
-/// Returns what a response does to what is counted after the first cut.
+/// Returns what a response does to the counts after the first cut.
 ///
-/// It is counted if its request was sent a quarter of a trip or more after the one that was
-/// throttled, and before the cut. A request without a time is taken for one that took a trip. All
-/// of them have come back when a later request is answered, or after four trips.
+/// A response counts if its request was sent before the cut, and a quarter of a trip or more after
+/// the throttled request. A request without a time is taken to have taken a trip. All such requests
+/// have come back when a later request is answered, or after four trips.
 pub(super) fn drain(
     settings: &PacedSettings,
     first: Cut,
@@ -116,13 +117,12 @@ pub(super) fn drain(
     }
 }
 
-/// Returns the memory of the first cut as it should have been, or `None` if it is not known to be
-/// wrong.
+/// Returns the corrected memory of the first cut, or `None` if the cut is not known to be wrong.
 ///
-/// The service has had nothing saved up since it throttled for the first time, and what it served
-/// in the first quarter of a trip is not counted: the rest was served in three quarters of the time
-/// since then. That is 0.6 to 1.2 times the limit, from 200/s to a million a second. The peak is
-/// twice as much, with a halving: a peak that is too low costs seconds.
+/// Since the first throttle the service has had nothing saved up. Its first quarter of a trip is
+/// not counted, so the counted responses were served in three quarters of the time. Their rate is
+/// 0.6 to 1.2 times the limit, from 200/s to a million a second. The peak is twice that rate, with
+/// a halving, because a peak that is too low costs seconds.
 fn corrected(settings: &PacedSettings, first: CutState, drained: Drained) -> Option<CutState> {
     let (done, throttled) = (drained.done(), drained.throttled());
     let enough = done >= ENOUGH && done.saturating_add(throttled) >= ENOUGH << 1;
@@ -164,7 +164,7 @@ mod tests {
         Drained::begin(first(2), TRIP).expect("it is in doubt")
     }
 
-    /// A response so long after the cut, to a request that was sent then.
+    /// A response `after` nanoseconds from the cut, to a request sent at `sent`.
     fn response(after: u64, sent: Option<u64>) -> Response {
         Response {
             now: SINCE + after,
@@ -180,7 +180,7 @@ mod tests {
         (drained.done(), drained.throttled(), drained.last())
     }
 
-    /// What is counted after `drained` and a response.
+    /// Returns the effect of a response on `drained`.
     fn after(drained: Drained, response: &Response) -> Drain {
         drain(&PacedSettings::new(), cut(2), drained, response)
     }
@@ -224,7 +224,7 @@ mod tests {
             let one = counted(begun(), &response(5 << COARSER, Some(sent)));
             assert_eq!(counts(one), (1, 0, 5 << COARSER));
         }
-        // One without a time took a trip.
+        // A request without a time is taken to have taken a trip.
         let quarter = TRIP / 4;
         assert_eq!(
             after(begun(), &response(quarter - 1, None)),
@@ -276,7 +276,7 @@ mod tests {
         }
     }
 
-    /// What is left of a peak of 9,000/s after so much was counted within the milliseconds.
+    /// Returns what corrects a peak of 9,000/s after these counts within `millis`.
     fn peak(ramp: u32, done: u64, throttled: u64, millis: u64) -> Option<CutState> {
         let last = (millis * 1_000_000) >> COARSER;
         let drained =

@@ -5,21 +5,20 @@ use core::time::Duration;
 
 use crate::fixed::Rate;
 
-/// How soon half of what was learned is forgotten.
+/// The age at which half of a learned rate is forgotten.
 const HALF_LIFE: Duration = Duration::from_secs(3_600);
-/// When all of it is.
+/// The age at which all of it is forgotten.
 const LIFE: Duration = Duration::from_secs(24 * 3_600);
 
 /// A rate that a limiter has found, for the limiter of the next process to begin at.
 ///
-/// From [`SendRate::learned`](crate::SendRate::learned), into
-/// [`PacedSettingsBuilder::learned`](crate::law::PacedSettingsBuilder::learned); in between it is a
-/// text (feature `serde`): `{"tokens":100,"per":{"secs":1,"nanos":0}}`. Of a service that counts
-/// windows it has the time over which the rate was counted besides, in whole cycles:
-/// `{"tokens":2,"per":{"secs":3,"nanos":0},"cycle":{"secs":60,"nanos":0}}`. A text without it is
-/// read, too. Of a plan that is spent it has how long nothing is to be sent:
-/// `"shut":{"secs":7200,"nanos":0}`.
-/// What it belongs to, and how old it is, is the caller's to know.
+/// [`SendRate::learned`](crate::SendRate::learned) returns it, and
+/// [`PacedSettingsBuilder::learned`](crate::law::PacedSettingsBuilder::learned) takes it. As text
+/// (feature `serde`) the rate is `{"tokens":100,"per":{"secs":1,"nanos":0}}`. For a service that
+/// counts windows, the text adds the time of whole cycles:
+/// `{"tokens":2,"per":{"secs":3,"nanos":0},"cycle":{"secs":60,"nanos":0}}`. The field may be
+/// missing. For a spent plan, the text has the time in which nothing is to be sent:
+/// `"shut":{"secs":7200,"nanos":0}`. The caller has to know the rate's service and age.
 #[derive(Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(
@@ -31,9 +30,9 @@ const LIFE: Duration = Duration::from_secs(24 * 3_600);
 )]
 pub struct LearnedRate {
     pub(super) rate: Rate,
-    /// In nanoseconds; `None` of a limit a second.
+    /// The length of a cycle, in nanoseconds; `None` if no cycles were counted.
     pub(super) cycle: Option<NonZeroU64>,
-    /// For how long nothing more is to be sent, in nanoseconds.
+    /// For how long nothing is to be sent, in nanoseconds.
     pub(super) shut: u64,
 }
 
@@ -43,14 +42,14 @@ impl LearnedRate {
         Self { rate, cycle, shut }
     }
 
-    /// Returns the same, of a service that is shut for so many nanoseconds more.
+    /// Returns the same rate, for a service that is shut for `shut` more nanoseconds.
     pub(crate) const fn shut_for(self, shut: u64) -> Self {
         Self { shut, ..self }
     }
 
-    /// Returns what is left of it at this age: half after each hour, in straight lines between, and
-    /// nothing after a day, or after four cycles if these are longer. Less than `unknown`, at which
-    /// a limiter begins that has learned nothing, is left only if it was less to begin with.
+    /// Returns what is left of the rate at this age. Half is left after each hour, in straight
+    /// lines between, and nothing after a day, or after four longer cycles. At least `unknown` is
+    /// left, the rate of a limiter without a learned rate, unless the rate was lower.
     pub(super) fn aged(self, age: Duration, unknown: Rate) -> Option<Self> {
         let cycle = Duration::from_nanos(self.cycle.map_or(0, NonZeroU64::get));
         let shut = Duration::from_nanos(self.shut).saturating_sub(age);

@@ -1,200 +1,205 @@
-//! The paced law: one client of a service whose limit it does not know, and which may have other
+//! The paced law: for a client of a service whose limit is unknown, and which may have other
 //! clients.
 //!
 //! The published law ([`aws`](crate::law::aws)) reads CUBIC's window as a rate. CUBIC is made for a
 //! queue, where a loss says that the pipe is full; a policer has no queue, and throttles whatever
-//! comes above its limit. So that law cuts once for each request of an overshoot, falls to its
-//! floor, and needs `∛(0.75·peak)` seconds to come back: 40 % of the limit is used where one client
-//! has it to itself. This one differs in what it takes a throttle for.
+//! comes above its limit. So the published law cuts once for each request of an overshoot, falls to
+//! its floor, and needs `∛(0.75·peak)` seconds to come back. A client that has the limit alone uses
+//! 40 % of it. The paced law reads throttles differently.
 //!
 //! # Rules
 //!
 //! The code cites them by number. `t` is the time since the last cut, `n` the responses delivered
-//! since then (not throttled), `r` the rate now, `D` the rate delivered in the last window and the
-//! current one; the last one counts for as long as eight responses take at its rate, from one
-//! second to eight.
+//! since then (not throttled), `r` the rate now, `D` the rate delivered over the last window and
+//! the current one. In `D` the last window counts for as long as eight responses take at its rate,
+//! from one second to eight.
 //!
-//! 1. *One cut for each overshoot.* A throttle of a request that was sent before the last cut, or
-//!    at its very time, changes nothing, nor does one within two round trips of it, or in its first
-//!    100 ms while fewer than 32 responses were to be expected. After a pause there are no such
-//!    trips: what is sent from its end on is news.
-//! 2. *A cut* takes `min(0.1 + 1/√peak, 0.45, 0.18 + 0.06·peak)` of the peak: at low rates more, so
-//!    that clients that share a limit come to equal parts by few cuts; at very low ones less, as a
-//!    service saves up too little for what a deep cut leaves unused. It gives this back as `1 − (1
-//!    − t/K)⁵`, half of it within `K/8`, with `K = 15/peak` between 2.5 s and 12 s, and at least
-//!    eight round trips: a throttle is heard of one trip late, so that what is throttled in a cycle
-//!    is the growth in a trip, times a trip.
-//! 3. *Beyond the peak* the rate grows as a cube of time, to twice the peak in `15/peak` more,
-//!    between 2.5 s and 12 s, or in four round trips if that is longer. At 1/s that is slow: of
-//!    two clients that share so low a limit, 19.5 % of the requests are throttled, and 21.3 % if
-//!    it is 2.5 s at any rate.
-//! 4. *A line on top*, `min(0.15·√peak, 0.06·peak)` per second and second, gives more to clients
-//!    that have less.
-//! 5. *The peak is the rate delivered*: `D`, if it is made of six responses or more, but at most
-//!    the rate that the request was sent at; that rate alone if far less was delivered, for then it
-//!    was not the service that held it back. Within two seconds of a cut, if less than three
-//!    quarters of the rate was delivered since then, it is `(n + 2)/t`.
-//! 6. *Shut*: of four responses or more to be expected none came, or fewer than an eighth of 32 or
-//!    more, within two seconds of a cut or four trips; or nothing was delivered since a cut after
-//!    which the rate doubles on its way back. The service lets nothing through at the moment, which
-//!    says nothing of its rate: rules 16 to 21. So is a throttle where the peak is below one a
-//!    second, or `D`, if it is made of six responses or more: a law of seconds has too few there.
-//!    So is the first throttle, if what was delivered with one response on top is less than one a
-//!    second. A peak at the floor is never shut.
-//! 7. *A window that delivered more*, by three a second, than the rate allows lifts it: what was
-//!    delivered is the peak of a new cut. While the rate doubles on its way back, when it may be
-//!    far less than is allowed, the old peak stays if a quarter of it was delivered, and a fifth
-//!    of it in any case.
-//! 8. *The first cut* takes `D` with one response on top for the peak. If there were fewer than
-//!    eight, it knows next to nothing: it begins there, and doubles every 250 ms, or two round
-//!    trips. If the first 64 or more came within 100 ms, the service may have saved them up: it
-//!    begins at half of `D`, at a quarter below 50 ms, at an eighth below 25 ms, and doubles
-//!    likewise, for what was no burst is a rate. With a hint, what came within 100 ms counts as
-//!    that of 100 ms, and nothing doubles: the requests that were refused are silent until the
+//! 1. *One cut for each overshoot.* A throttle changes nothing if its request was sent before the
+//!    last cut, or at the same instant. Nor does a throttle within two round trips of the cut, or
+//!    within 100 ms while fewer than 32 responses were to be expected. After a pause the two round
+//!    trips do not apply: every request was sent after the cut.
+//! 2. *A cut* takes `min(0.1 + 1/√peak, 0.45, 0.18 + 0.06·peak)` of the peak. At low rates a cut
+//!    takes more, so that clients that share a limit come to equal parts by few cuts. At very low
+//!    rates it takes less, because the service's bucket cannot save up what a deep cut leaves
+//!    unused. The rate returns as `1 − (1 − t/K)⁵`, half of the way within `K/8`. `K` is `15/peak`
+//!    between 2.5 s and 12 s, and at least eight round trips. A client hears of a throttle one trip
+//!    late, so the growth in a trip, times a trip, is throttled in each cycle.
+//! 3. *Beyond the peak* the rate grows as a cube of time. It reaches twice the peak after `15/peak`
+//!    more, between 2.5 s and 12 s, or after four round trips if these are longer. At 1/s this
+//!    growth is slow: two clients that share such a limit have 19.5 % of their requests throttled,
+//!    and 21.3 % with 2.5 s at every rate.
+//! 4. *A line on top* adds `min(0.15·√peak, 0.06·peak)` per second in each second. In proportion it
+//!    gives more to clients that have less.
+//! 5. *The peak is the rate delivered*: `D`, if made of six responses or more, but at most the rate
+//!    at which the request was sent. If `D` is far less, the client did not use its rate, and the
+//!    peak is the rate at which the request was sent. Within two seconds of a cut the peak is `(n +
+//!    2)/t`, if less than three quarters of the rate was delivered since the cut.
+//! 6. *Shut*: a throttle shows that the service is shut if four responses or more were to be
+//!    expected since the cut, and none came. So it does if 32 or more were to be expected, and
+//!    fewer than an eighth came, within two seconds of the cut or four trips. So it does if nothing
+//!    was delivered since a cut after which the rate doubles on its way back. A shut service lets
+//!    nothing through at the moment, which says nothing about its rate: rules 16 to 21 apply. A
+//!    throttle also means shut where the peak, or `D` of six responses or more, is below one a
+//!    second: a law of seconds has too few responses there. So does the first throttle, if `D` with
+//!    one response on top is less than one a second. A limiter whose peak is at the floor is never
+//!    shut.
+//! 7. *A window that delivered more*, by three a second, than the rate allows lifts the rate: what
+//!    was delivered is the peak of a new cut. While the rate doubles on its way back, it may be far
+//!    too low. There the old peak stays if a quarter of it was delivered, and a fifth of the peak
+//!    in any case.
+//! 8. *The first cut* takes `D` with one response on top for the peak. With fewer than eight
+//!    responses the cut knows next to nothing: the rate begins at `D`, and doubles every 250 ms, or
+//!    two round trips. If the first 64 responses or more came within 100 ms, the service may have
+//!    saved them up. The rate then begins at half of `D`, at a quarter below 50 ms, at an eighth
+//!    below 25 ms. It doubles likewise, in case `D` was no burst. With a hint, responses within 100
+//!    ms count as those of 100 ms, and nothing doubles. The refused requests are silent until the
 //!    time of the hint, and silence proves nothing.
-//! 9. *A hint* pauses everything until the time that the service gave, a minute at most unless
-//!    [`max_pause`](PacedSettingsBuilder::max_pause) is set, if nothing gets through: nothing was
-//!    delivered since the last cut, and four responses were to be expected, or it came with a
-//!    pause, or the rate doubles on its way back; or nothing was ever delivered. The service is
-//!    shut until then. So it is with each hint while cycles are counted. Otherwise it is for the
-//!    request that was throttled, whose retry waits for it: of twenty clients on one limit each
-//!    would stop for one throttle, and a fifth of the limit would be lost.
-//! 10. *The end*: half a minute after the cut a window delivers twice the peak or more, the rate is
-//!     four times the peak, and no place is in line: the limit that was found is refuted by use.
-//!     Without a ceiling the limiter then limits nothing, until the next throttle. Neither silence
-//!     nor a light load ends it.
+//! 9. *A hint* pauses everything if nothing gets through, until the time that the service gave, a
+//!    minute at most unless [`max_pause`](PacedSettingsBuilder::max_pause) is set. Nothing gets
+//!    through if nothing was ever delivered. The same holds if nothing was delivered since the last
+//!    cut, and four responses were to be expected, the cut came with a pause, or the rate doubles
+//!    on its way back. The service is shut until the pause ends. While cycles are counted, each
+//!    hint pauses. Otherwise the hint is for the throttled request alone, whose retry waits. If all
+//!    obeyed, each of twenty clients on one limit would stop for one throttle, and a fifth of the
+//!    limit would be lost.
+//! 10. *The end* comes when use has refuted the limit that was found. Half a minute after the cut
+//!     or later, a window delivers twice the peak or more, the rate is four times the peak, and no
+//!     place is in line. Without a ceiling the limiter then limits nothing until the next throttle.
+//!     Neither silence nor a light load ends the limit.
 //!
 //! # Presets
 //!
-//! Which clients share a limit is not detected: four ways of doing so were tried, and each took
-//! clients that share one limit into different states, which destroys their equality, or took a
-//! falling limit for a newcomer. So it is a setting.
+//! Whether clients share a limit is a setting, because the law cannot detect it. Four ways of
+//! detection were tried. Each took clients of one limit into different states, which destroys their
+//! equality, or took a falling limit for a newcomer.
 //!
 //! 11. *A shared limit* ([`PacedSettings::shared`]). The quick return of rule 2 undoes a cut before
-//!     it has moved any client's part: a throttle costs a dip, and hardly equalises. So a cut takes
-//!     `c = min(0.3, 0.1 + 0.65/√r)` of the rate `r` that the request was sent at, not of `D`, and
-//!     the rate returns in a straight line, `r·(1 − c)·(1 + λ·c·t) + min(0.3, 0.05·r)·t`, where `λ
-//!     = 0.55·√min(r/10, 10/r)` is how many cuts a second are wanted: fewer at higher rates, so
-//!     that a client that has more is cut more often than it chose to be. When a cut is three times
-//!     later than was to be expected, the rate is multiplied by `1 + x³`, `x` in units of 2.5 s or
-//!     four round trips. A throttle belongs to the last cut for one trip, not two. Rules 6 to 10
-//!     hold.
-//! 12. *An exclusive limit* ([`PacedSettings::exclusive`]). `K` is at least 1.2 s where 125
-//!     requests take no longer, and the rate doubles in `K`.
+//!     the cut has moved any client's part: a throttle costs a dip, and hardly equalises. So a cut
+//!     takes `c = min(0.3, 0.1 + 0.65/√r)` of the rate `r` at which the request was sent, not of
+//!     `D`. The rate returns in a straight line, `r·(1 − c)·(1 + λ·c·t) + min(0.3, 0.05·r)·t`. Here
+//!     `λ = 0.55·√min(r/10, 10/r)` is the number of cuts a second that the client aims at. It is
+//!     less at higher rates, so that a client that has more is cut more often than it aims at. When
+//!     a cut is three times later than expected, the rate is multiplied by `1 + x³`, `x` in units
+//!     of 2.5 s or four round trips. A throttle belongs to the last cut for one trip, not two.
+//!     Rules 6 to 10 hold.
+//! 12. *An exclusive limit* ([`PacedSettings::exclusive`]). The least `K` is the time of 125
+//!     requests, between 1.2 s and 2.5 s. Beyond the peak the rate doubles in `K`.
 //!
 //! # A longest slope
 //!
 //! Some services throttle the rise itself, and scale with a load that comes slowly. With
-//! [`max_slope`](PacedSettingsBuilder::max_slope) the rate is at most what the cut left of it and
-//! the slope times `t`. Rule 7 would lift it at once, and rule 10 without a bound: both do not hold
-//! then.
+//! [`max_slope`](PacedSettingsBuilder::max_slope) the rate is at most what the cut left of it, plus
+//! the slope times `t`. Rules 7 and 10 do not hold then: rule 7 would lift the rate at once, and
+//! rule 10 without a bound.
 //!
 //! # The first cut corrected
 //!
-//! 13. Where rule 8 is in doubt, the service had nothing saved up any more when it throttled for
-//!     the first time, so that what it served from then on, it served at its limit. Of the requests
-//!     that were sent before the cut, but a quarter of a trip or more after the one that was
-//!     throttled, `n` are done and `m` throttled by the first response to a later request, the last
-//!     of them `T` after the cut. If `n ≥ 8`, `n + m ≥ 16` and `m > 0`, the limit is about
-//!     `n/(¾·T)`, and the peak is twice that, with one halving, if that is less than it was. The
-//!     time of the cut stays. 512 workers (`herd`) fail 290 operations with it and 559 without.
-//!     Twice, because a peak that is too low costs more: with `n/(¾·T)` itself a limit of 10,000/s
-//!     is used to 0.94 to 0.97 in 20 s, not 1.00.
+//! 13. Rule 8 may be in doubt about what the service had saved up. When the service throttles for
+//!     the first time, its savings are spent, and it serves at its limit from then on. The law
+//!     counts the requests that were sent before the cut, but a quarter of a trip or more after the
+//!     throttled request. Until the first response to a later request, `n` of them are done and `m`
+//!     throttled, the last of them `T` after the cut. If `n ≥ 8`, `n + m ≥ 16` and `m > 0`, the
+//!     limit is about `n/(¾·T)`. The peak becomes twice that, with one halving, if this is less
+//!     than the peak was. The time of the cut stays. 512 workers (`herd`) fail 290 operations with
+//!     this rule and 559 without. The peak is twice the limit because a peak that is too low costs
+//!     more: with `n/(¾·T)` itself a limit of 10,000/s is used to 0.94 to 0.97 in 20 s, not 1.00.
 //!
 //! # Slow start
 //!
-//! 14. *A slow start* ([`PacedSettingsBuilder::slow_start`]). Without it nothing is limited before
-//!     the first throttle, so that all that a pipeline of 512 workers has to send finds the limit
-//!     at once: 412 of 512 requests are throttled before a client can know. With it the rate begins
-//!     low, and rises with each round trip until the first throttle: at the first response to a
-//!     request that was sent after the step before, if that was 25 ms ago or more, and only while
-//!     requests use the rate up. It doubles, as TCP's does, while the rate has fewer than ten
-//!     requests under way in a trip, and is multiplied by 9/8 from then on: what a policer has
-//!     saved up hides its limit, and with doubling as much as was saved up is throttled in the trip
-//!     after that is spent. With 5/4 instead of 9/8 it is 2.3 % of the requests of `herd-bulk`
-//!     instead of 1.7, for 98.2 % of the ideal instead of 98.1; with 9/8 from the beginning 1.8 %,
-//!     for 92.2.
+//! 14. *A slow start* ([`PacedSettingsBuilder::slow_start`]). Without a slow start nothing is
+//!     limited before the first throttle. All that a pipeline of 512 workers has to send then meets
+//!     the limit at once: 412 of 512 requests are throttled before the client can know. With a slow
+//!     start the rate begins low, and rises in steps until the first throttle, while requests use
+//!     the rate up. A step comes with the first response to a request sent after the step before,
+//!     at least 25 ms later. The rate doubles, as TCP's window does, while it has fewer than ten
+//!     requests under way in a trip. From then on it is multiplied by 9/8, because a policer's
+//!     savings hide its limit. With doubling, as much as was saved up is throttled in the trip
+//!     after the savings are spent. With 5/4 instead of 9/8, 2.3 % of the requests of `herd-bulk`
+//!     are throttled instead of 1.7 %, for 98.2 % of the ideal instead of 98.1 %. With 9/8 from the
+//!     beginning 1.8 % are throttled, for 92.2 %.
 //!
-//!     The first throttle ends it. The rate that was throttled is the peak, but most of it was what
-//!     had been saved up: the rate begins where halvings of the peak reach `D`, and doubles as by
-//!     rule 8. Where rule 10 would end, slow start begins again, at twice what is
-//!     delivered.
+//!     The first throttle ends the slow start. The rate that was throttled is the peak, but most of
+//!     it came from the savings. So the rate begins where halvings of the peak reach `D`, and
+//!     doubles as in rule 8. Where rule 10 would end the limit, slow start begins again, at twice
+//!     the rate delivered.
 //!
 //! # Time that is not used
 //!
-//! 15. *Time proves nothing by itself.* Up to the peak time leads back, for the peak was delivered.
-//!     Beyond it the service has allowed a rate only if that was used. So a window in which less
-//!     than half of the rate was done moves the time of the cut on, and the curve stays where it
-//!     was when the window began, or at the peak. Within a window the rate is at most twice what it
-//!     began with, and twice what the window before delivered, or the peak. The half is that of RFC
-//!     7661 (4.4), where a window of which less than half is used does not grow. CUBIC leaves the
-//!     same time out of its curve (RFC 8312, 5.8; RFC 9438, 5.8). A failure is no delivery here:
-//!     neither a server's fault nor a refused connection raises the rate.
-//!     Where the first cut knew next to nothing (rule 8), no peak was delivered, and only use leads
-//!     back: to 16 times the rate in the first window, and to twice what the last one delivered.
-//!     Jobs of 500 operations by 512 workers on 100/s lose none but in the first job, and 389 in
-//!     each job without this rule.
+//! 15. *Time alone proves nothing.* Up to the peak, time leads the rate back, because the peak was
+//!     delivered. Beyond the peak the service has allowed a rate only if requests used it. So a
+//!     window in which less than half of the rate was done moves the time of the cut on. The curve
+//!     then stays where it was when the window began, or at the peak. Within a window the rate at
+//!     most doubles. It is also at most twice the peak, or twice what the window before delivered
+//!     if that is more. The half comes from RFC 7661 (4.4), where a window of which less than half
+//!     is used does not grow. CUBIC leaves such time out of its curve (RFC 8312, 5.8; RFC 9438,
+//!     5.8). A failure is no delivery: neither a server's fault nor a refused connection raises the
+//!     rate. Where the first cut knew next to nothing (rule 8), no peak was delivered, and only use
+//!     leads the rate back. It rises to 16 times its value in the first window, and later to twice
+//!     what the last window delivered. Jobs of 500 operations by 512 workers on 100/s lose
+//!     operations only in the first job; without this rule each job loses 389.
 //!
 //! # Windows
 //!
-//! A window of a minute gives out its forty in the first seconds, and then nothing. What is
-//! measured in seconds is ten a second, and each request at the shut door would be a cut. Over a
-//! whole cycle, from one opening to the next, the mean is the limit, for a window of any length, a
-//! bucket or a log. The README beside this file derives these rules and has what is worse without
-//! each.
+//! A service that allows forty requests a minute serves them in the first seconds, and then none. A
+//! law that measures seconds finds ten a second, and would cut for each request to the shut
+//! service. Over a whole cycle, from one opening to the next, the mean is the limit: for a window
+//! of any length, a bucket or a log. The README beside this file derives these rules and shows what
+//! is worse without each.
 //!
-//! 16. *Shut* is asked by one request at a time, a knock, as heavy as the one that was refused.
-//!     After a pause of a sixteenth of the wait the bucket is empty, and mints the knock in the
-//!     rest of the wait. The first wait is the mean spacing of what was accepted, 60 s at most, or
-//!     4 s if nothing was in this cycle. From an opening on it is one knock at the rate. It is half
-//!     a trip at least, and with a hint no more before anything was accepted. The second wait is
-//!     twice as long, and each later one longer by `1/(1 + n/400)`, `n` the answers of the cycle:
-//!     to 100 s, or a 32nd of the cycle, and no longer than a knock takes at the floor. After the
-//!     curve waits double up to half a second, and `n` counts to 1,200. A hint pauses until its
-//!     time, and the knock comes a wait later. What was sent before the refusal was heard is no
-//!     knock. A lighter one that is refused halves the weight of the next. Time in which a knock
-//!     could have gone, and nothing was asked for, is in no cycle.
-//! 17. *An opening* is a knock that was done, half as heavy as the one that was refused or more, or
-//!     sent after the wait. It was between the last knock that was refused and
-//!     this one: in the middle. The next rate is the mean: what was answered without a throttle
-//!     since the last opening, failures too, by the time since then. A cycle of two or fewer is no
-//!     slower than its last gap, or half of that after the longest wait. The rate is at least half
-//!     of the one before, and at most the rate that was refused; after the curve both are not
-//!     known.
-//! 18. *Short cycles* say little: one of `m` answers, or as many as its rate allows in its time,
-//!     lets those before count with a weight of `1 − m/2C`.
-//! 19. *Growth*: after `x` calms of answers the rate is `r·(1 + β·x^p)`, `β` a hundredth or `1/C`,
-//!     `p = 1 + 2·min(1, C/40)`. Only what was done counts. Time in which the rate was not used
-//!     moves the cycle's start on, and `x` begins anew; the mean of what it grew stays, at most
-//!     doubled. After 64 calms growth begins anew at the rate that it has come to. With a longest
-//!     slope the rate is no higher than that allows since the opening.
-//! 20. *The calm* `C` is `40·(1 + rτ)` answers, and below 1/s `r^¾` of that. It is at least
-//!     `n/1.5` up to the full calm, and `n/2` beyond; after the curve only at less than one a
-//!     second, if it was light for less than an eighth: else it may have been an outage. After five
-//!     answers or more it falls by an eighth at most. After a cycle of twenty answers or more that
-//!     grew for more than four calms, or whose mean is 1.3 times the rate, the mean lags: the next
-//!     rate is the root of the mean times the rate that was refused.
-//! 21. *Back to seconds*: if the first knock is done within a second, or after two answers or
-//!     fewer, at a peak of one a second or more, nothing was shut. So it is once, and later if
-//!     eight answers came between. If it was light for longer than dark, it was an outage: the old
-//!     peak stays, and the rate doubles from a quarter of it; unless the last cycle was as long, to
-//!     a quarter: then it is a window. And at two a second or more, where the rate has grown by
-//!     half and twice the time of the cycle before has passed, no window holds it.
+//! 16. *Shut*: the law asks a shut service with one request at a time, a knock, as heavy as the
+//!     refused request. A wait begins with a pause of a sixteenth, after which the bucket is empty;
+//!     the rest of the wait mints the knock. The first wait is the mean spacing of what was
+//!     accepted in this cycle, 60 s at most, or 4 s if nothing was accepted. After an opening the
+//!     first wait is the time of one knock at the rate. It is at least half a trip, and just that
+//!     if a hint comes before anything was accepted. The second wait is twice as long. Each later
+//!     wait is longer by `1/(1 + n/400)`, `n` the answers of the cycle. Waits end at 100 s, or a
+//!     32nd of the cycle, and are no longer than a knock takes at the floor. After the curve, waits
+//!     double up to half a second, and `n` counts to 1,200. A hint pauses until its time, and the
+//!     knock comes a wait later. A request sent before the refusal was heard is no knock. A lighter
+//!     knock that is refused halves the weight of the next. Time in which a knock could have gone,
+//!     but no request came, is in no cycle.
+//! 17. *An opening* is shown by a knock that was done, at least half as heavy as the refused
+//!     request, or sent after the wait. The opening is taken to lie midway between the last refused
+//!     knock and this one. The next rate is the mean: the answers without a throttle since the last
+//!     opening, failures too, divided by that time. A cycle of two answers or fewer is no slower
+//!     than one knock in its last gap, or in half of that after the longest wait. The rate is at
+//!     least half of the rate before, and at most the rate that was refused; after the curve
+//!     neither is known.
+//! 18. *Short cycles* say little. After a cycle of `m` answers, earlier cycles count with a weight
+//!     of `1 − m/2C`; `m` is at least what the rate allows in the cycle.
+//! 19. *Growth*: after `x` calms of answers the rate is `r·(1 + β·x^p)`, `β` the larger of a
+//!     hundredth and `1/C`, `p = 1 + 2·min(1, C/40)`. Only answers that were done count. Time in
+//!     which the rate was not used moves the cycle's start on, and `x` begins anew. The rate keeps
+//!     the mean of its growth, at most a doubling. After 64 calms growth begins anew at the rate
+//!     reached. With a longest slope the rate is no higher than the slope allows since the opening.
+//! 20. *The calm* `C`, the answers until growth is felt, is `40·(1 + rτ)`, and below 1/s `r^¾` of
+//!     that. It is at least `n/1.5` up to the full `40·(1 + rτ)`, and `n/2` beyond. After the curve
+//!     these bounds hold only below one a second, if the service was open for less than an eighth
+//!     of the cycle. Otherwise the shut may have been an outage. After five answers or more the
+//!     calm falls by an eighth at most. The mean lags after a cycle of twenty answers or more that
+//!     grew for more than four calms, or whose mean is 1.3 times the rate. The next rate is then
+//!     the root of the mean times the rate that was refused.
+//! 21. *Back to seconds*: nothing was shut if the first knock is done within a second, or after two
+//!     answers or fewer, at a peak of one a second or more. This counts once, and later only if
+//!     eight answers came between. A service that was open for longer than shut had an outage,
+//!     unless the last cycle was as long, to a quarter, as a window's is. In both cases the old
+//!     peak stays, and the rate doubles from a quarter of it. At two a second or more, no window
+//!     holds a rate that has grown by half after twice the time of the cycle before.
 //!
 //! # What a shared limit costs
 //!
-//! What a limit that many share costs: let a client be cut at `p·r` a second, and let `p` at rest
-//! fall with its rate like `r^−κ`. With independent throttles, over a time in which it sees `n` of
-//! them, its part has a variance of `1/(κ²·n)` of its mean squared, whatever `c`: `1 − Jain` is
-//! about that. With a hundred clients κ is about 1 by rules 2 to 4 and 1.3 by rule 11, which gives
-//! 0.031 and 0.020 in 60 s; played, 0.054 and 0.036. κ cannot be above 1 at all rates, since `p`
-//! must lie between 10⁻⁶ and 0.3 from 1/s to 10⁶/s: equal parts are bought at the rates where
-//! limits are shared.
+//! Let a client be cut `p·r` times a second, and let `p` at rest fall with its rate like `r^−κ`.
+//! Over `n` independent throttles the client's part has a variance of `1/(κ²·n)` of its mean
+//! squared, whatever `c`. `1 − Jain` is about that variance. With a hundred clients κ is about 1 by
+//! rules 2 to 4 and 1.3 by rule 11. This gives 0.031 and 0.020 in 60 s; simulated, 0.054 and 0.036.
+//! κ cannot be above 1 at all rates, since `p` must lie between 10⁻⁶ and 0.3 from 1/s to 10⁶/s.
+//! Rule 11 buys equal parts at the rates where limits are shared.
 //!
-//! The bucket holds 50 ms at the rate, and at least one token: what a policer of small bursts
+//! The bucket holds 50 ms at the rate, and at least one token: a burst that a strict policer
 //! forgives.
 //!
-//! The README of `examples/simulate` has what lost against these rules in trials.
+//! The README of `examples/simulate` lists the alternatives that lost against these rules in
+//! trials.
 
 mod coarse;
 mod curve;
@@ -225,15 +230,15 @@ use super::{
 };
 use crate::fixed::Rate;
 
-/// Returns the memory of a law that limits where it begins, or to nothing that matters: for a law
-/// that falls back to this one.
+/// Returns the memory at the start, for a law that falls back to the paced law. Without a rate to
+/// start at, the memory limits to [`Rate::MAX`].
 pub(crate) fn started(settings: &PacedSettings) -> u64 {
     let unlimited = || started_at(settings, Rate::MAX);
     beginning(settings).unwrap_or_else(unlimited).to_bits()
 }
 
-/// Returns the memory of a limiter that limits from the start: in a cycle, if it has learned of
-/// cycles.
+/// Returns the memory of a limiter that limits from the start: within a cycle, if the settings have
+/// one.
 fn beginning(settings: &PacedSettings) -> Option<CutState> {
     let rate = settings.start()?;
     let memory = match settings.cycle() {
@@ -247,7 +252,8 @@ fn beginning(settings: &PacedSettings) -> Option<CutState> {
     })
 }
 
-/// Looks at a response while cycles are counted: what has grown, and time that was not used.
+/// Turns the window while cycles are counted: counts growth, and time in which the rate was not
+/// used.
 fn turn_of_cycle(
     settings: &PacedSettings,
     open: Open,
@@ -290,7 +296,7 @@ fn turn_of_cycle(
     let calms = calms
         .saturating_add(open.calms(count.saturating_sub(failed)))
         .min(MOST_CALMS);
-    // No more calms are counted: what has grown is where the next growth begins.
+    // At the most calms, growth begins anew at the rate reached.
     let is_free = settings.slope().is_none();
     let is_long = is_free && calms == MOST_CALMS;
     let is_over = is_long || (is_free && open.is_beyond(calms, cycle, sum, now));
@@ -392,7 +398,7 @@ impl Law for PacedSettings {
             ..Past::default()
         });
         let end = now.saturating_add(WINDOW);
-        // Where nothing is limited of the last minute at least; and after a silence.
+        // The cycle begins anew after a silence, or each minute while nothing is limited.
         let (since, longest) = if state.is_engaged() {
             (Some(began), WINDOW * 16)
         } else {
@@ -454,7 +460,7 @@ impl Law for PacedSettings {
 
     fn decide(&self, state: State, event: &Event<'_>) -> Option<Decision> {
         let last = cut_of(state);
-        // Where the service was shut and did a part of a request it has opened.
+        // A shut service that did a part of a request has opened.
         let opens = event.done > 0 && Shut::of(last.memory).is_some();
         if event.throttled > 0 && !opens {
             return on_throttle(self, state, event);
@@ -471,7 +477,7 @@ impl Law for PacedSettings {
         }
         if let Some(shut) = Shut::of(last.memory) {
             let mut seen = Seen::of(event, event.done);
-            // It is the first of what follows.
+            // This response is the first of the new cycle.
             seen.sum = seen.sum.wrapping_sub(seen.weight);
             let (memory, cycle) = shut.opened(self, last.since, &seen)?;
             return Some(limit_anew(event.now, memory, cycle));

@@ -1,4 +1,4 @@
-//! What a caller may choose about the law.
+//! The settings of the paced law.
 
 use core::fmt;
 use core::num::NonZeroU64;
@@ -11,9 +11,9 @@ use crate::fixed::{Rate, SECOND};
 
 /// Settings of [`ControlLaw::Paced`](crate::ControlLaw::Paced).
 ///
-/// They are one of three presets, or made by a [`builder`](Self::builder), which looks at all of
-/// them at the end. Rates are given as so many tokens in a span of time, and rounded to nearest: to
-/// 44 significant bits.
+/// The settings are one of three presets, or made by a [`builder`](Self::builder), which checks all
+/// of them at the end. A rate is given as a number of tokens in a span of time, and rounded to the
+/// nearest rate of 44 significant bits.
 ///
 /// | setting | default | range |
 /// |---|---|---|
@@ -45,7 +45,7 @@ use crate::fixed::{Rate, SECOND};
 /// # }
 /// ```
 ///
-/// One of many clients, none of which goes above 100/s:
+/// A limiter of one of many clients, none of which goes above 100/s:
 ///
 /// ```
 /// # use core::time::Duration;
@@ -61,29 +61,30 @@ pub struct PacedSettings {
     initial: Option<Rate>,
     /// How long a cycle was at the initial rate, in nanoseconds.
     cycle: Option<NonZeroU64>,
-    /// For how long nothing is sent at first, in seconds.
+    /// For how long a new limiter sends nothing, in seconds.
     shut: u32,
     slow_start: bool,
-    /// What the rate may gain in a second. [`Rate::MAX`] if it may rise at will.
+    /// The most that the rate may gain in a second. [`Rate::MAX`] if unlimited.
     slope: Rate,
-    /// 32 fraction bits.
+    /// The part of the rate that a cut leaves, 32 fraction bits.
     beta: u64,
+    /// The capacity of the bucket, in nanoseconds at the fill rate.
     burst: u64,
-    /// The longest pause.
+    /// The longest pause, in nanoseconds.
     pause: u64,
     profile: Profile,
 }
 
-/// For which clients the constants of the law are.
+/// The clients that the constants of the law are made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub(crate) enum Profile {
-    /// Any.
+    /// Any client.
     Usual,
-    /// Many that share one limit.
+    /// Many clients that share one limit.
     Shared,
-    /// One that has its limit alone.
+    /// A client that has its limit alone.
     Exclusive,
 }
 
@@ -91,7 +92,7 @@ const FLOOR: Field = Field::lowest(Rate::BITS);
 const BETA: Field = FLOOR.above(10);
 const CEILING: Field = BETA.above(Rate::BITS);
 
-/// Where slow start begins, in tokens per second.
+/// The rate at which a slow start begins, in tokens per second.
 const SLOWLY: u32 = 10;
 
 const LONGEST_BURST: Duration = Duration::from_secs(10);
@@ -120,13 +121,13 @@ impl PacedSettings {
         }
     }
 
-    /// Returns the settings for a limit that many clients share, ten or more of them. Measured
-    /// with 10 and with 100; fewer were not measured, so take [`new`](Self::new) for them.
+    /// Returns the settings for a limit that ten or more clients share. They were measured with 10
+    /// and with 100 clients; for fewer, take [`new`](Self::new).
     ///
-    /// A cut lasts longer, and the rate rises again in a straight line: fewer requests are
+    /// A cut lasts longer, and the rate rises again in a straight line. Fewer requests are
     /// throttled, and the clients' parts become more equal. A client that has its limit alone
-    /// follows a rise of the limit far more slowly with these settings: take [`new`](Self::new)
-    /// or [`exclusive`](Self::exclusive) then.
+    /// follows a rise of the limit far more slowly with these settings, and should take
+    /// [`new`](Self::new) or [`exclusive`](Self::exclusive).
     #[must_use]
     pub fn shared() -> Self {
         Self {
@@ -137,9 +138,9 @@ impl PacedSettings {
 
     /// Returns the settings for a limit that one client has alone, and that moves.
     ///
-    /// The rate returns from a cut, and probes beyond its peak, in half the time: it follows a
-    /// limit that rises sooner, for some more throttled requests. Where clients share a limit
-    /// their parts become less equal.
+    /// The rate returns from a cut, and probes beyond its peak, in half the time. It follows a
+    /// rising limit sooner, at the cost of some more throttled requests. Where clients share a
+    /// limit, their parts become less equal.
     #[must_use]
     pub fn exclusive() -> Self {
         Self {
@@ -148,15 +149,15 @@ impl PacedSettings {
         }
     }
 
-    /// Returns the settings of a plain limiter: always `tokens` in each `per`, whatever is
-    /// throttled.
+    /// Returns the settings of a plain limiter: always `tokens` in each `per`, whatever the service
+    /// throttles.
     ///
     /// Leave a margin of a fifth below a service's limit. Requests do not arrive as evenly as they
-    /// were sent, so at the limit itself some are refused, and no refusal lowers this rate.
+    /// were sent. At the limit itself some are refused, and no refusal lowers this rate.
     ///
     /// # Errors
     ///
-    /// If the rate is out of range.
+    /// Fails if the rate is out of range.
     pub fn fixed(tokens: u32, per: Duration) -> Result<Self, PacedSettingsError> {
         let rate = rate("fixed rate", tokens, per)?;
         Ok(Self {
@@ -166,12 +167,12 @@ impl PacedSettings {
         })
     }
 
-    /// Begins with the settings of [`new`](Self::new).
+    /// Returns a builder that begins with the settings of [`new`](Self::new).
     pub fn builder() -> PacedSettingsBuilder {
         Self::new().to_builder()
     }
 
-    /// Begins with these settings.
+    /// Returns a builder that begins with these settings.
     pub const fn to_builder(self) -> PacedSettingsBuilder {
         PacedSettingsBuilder {
             settings: self,
@@ -180,8 +181,8 @@ impl PacedSettings {
         }
     }
 
-    /// Returns the settings that begin at `learned`, as far as floor and ceiling allow it: with its
-    /// cycles, or with a slow start.
+    /// Returns the settings that begin at the `learned` rate, kept between floor and ceiling. They
+    /// begin in its cycle if it has one, and otherwise with a slow start.
     fn beginning_at(self, learned: Option<LearnedRate>) -> Self {
         let Some(LearnedRate { rate, cycle, shut }) = learned else {
             return self;
@@ -217,7 +218,7 @@ impl PacedSettings {
         Ok(self)
     }
 
-    /// Returns the rate that is limited to from the start, if any.
+    /// Returns the rate to which the limiter limits from the start, if it does.
     pub(crate) fn start(&self) -> Option<Rate> {
         let slow = || {
             let rate = Rate::from_ratio(SLOWLY, SECOND);
@@ -226,7 +227,7 @@ impl PacedSettings {
         self.initial.or_else(slow).or(self.ceiling)
     }
 
-    /// Returns for how long nothing is sent at first, in nanoseconds.
+    /// Returns for how long a new limiter sends nothing, in nanoseconds.
     pub(crate) fn shut(&self) -> u64 {
         u64::from(self.shut).saturating_mul(SECOND)
     }
@@ -256,7 +257,7 @@ impl PacedSettings {
         self.ceiling.is_none() && self.slope().is_none()
     }
 
-    /// Returns what the rate may gain in a second, if that is limited.
+    /// Returns the most that the rate may gain in a second, if that is limited.
     pub(crate) fn slope(&self) -> Option<Rate> {
         (self.slope != Rate::MAX).then_some(self.slope)
     }
@@ -286,8 +287,8 @@ impl PacedSettings {
             | CEILING.put(self.ceiling.map_or(0, Rate::to_bits))
     }
 
-    /// Returns the settings with those of [`tunable_bits`](Self::tunable_bits) in place of its own.
-    /// The initial rate is kept between them.
+    /// Returns the settings with the floor, β and ceiling of [`tunable_bits`](Self::tunable_bits).
+    /// The initial rate is kept between that floor and ceiling.
     pub(crate) fn with_tunable_bits(self, bits: u128) -> Self {
         let permille = u16::try_from(BETA.get(bits)).unwrap_or(u16::MAX);
         let ceiling = Rate::from_bits(CEILING.get(bits));
@@ -303,9 +304,9 @@ impl PacedSettings {
         }
     }
 
-    /// Looks whether a limiter made with `other` starts like one made with these settings, if they
-    /// say how: its initial rate is moved by a floor or a ceiling that is set later, and stays
-    /// if none is given.
+    /// Checks that these settings start like `other`, with which a limiter was made. Its initial
+    /// rate may have been moved by a later floor or ceiling. Without an initial rate here, its own
+    /// stays.
     pub(crate) fn starts_like(&self, other: &Self) -> Result<(), PacedSettingsError> {
         let setting = if self.burst != other.burst {
             "burst"
@@ -334,7 +335,7 @@ impl PacedSettings {
         self.pause
     }
 
-    /// Returns for which clients the law is.
+    /// Returns the clients that the law is for.
     pub(crate) const fn profile(&self) -> Profile {
         self.profile
     }
@@ -354,13 +355,13 @@ impl PacedSettings {
         self.floor
     }
 
-    /// Returns `rate`, or the limit that it is beyond.
+    /// Returns `rate`, kept between floor and ceiling.
     pub(crate) fn within(&self, rate: Rate) -> Rate {
         rate.max(self.floor).min(self.ceiling.unwrap_or(Rate::MAX))
     }
 }
 
-/// Makes [`PacedSettings`]: no call fails but the last.
+/// Makes [`PacedSettings`]. Only the last call, [`build`](Self::build), can fail.
 ///
 /// # Examples
 ///
@@ -377,12 +378,12 @@ impl PacedSettings {
 pub struct PacedSettingsBuilder {
     settings: PacedSettings,
     learned: Option<LearnedRate>,
-    /// The first one.
+    /// The first error.
     error: Option<PacedSettingsError>,
 }
 
 impl PacedSettingsBuilder {
-    /// Sets the lowest fill rate. A service that lets nothing through is asked no more seldom.
+    /// Sets the lowest fill rate. Even a service that lets nothing through is asked this often.
     pub fn floor(mut self, tokens: u32, per: Duration) -> Self {
         if let Some(floor) = self.noted(rate("floor", tokens, per)) {
             self.settings.floor = floor;
@@ -408,26 +409,27 @@ impl PacedSettingsBuilder {
         self
     }
 
-    /// Begins slowly: at the initial rate, 10 tokens/s unless it is set. Off by default.
+    /// Begins with a slow start: at the initial rate, or 10 tokens/s if none is set. Off by
+    /// default.
     ///
-    /// Until the first throttle the rate rises with each round trip, every 25 ms at most: it
-    /// doubles while it has fewer than ten requests under way, and grows by an eighth from then on.
-    /// Without it, all that many workers have to send finds the limit at once.
+    /// Until the first throttle the rate rises with each round trip, every 25 ms at most. It
+    /// doubles while fewer than ten requests are under way, and grows by an eighth from then on.
+    /// Without a slow start, all that many workers have to send meets the limit at once.
     ///
-    /// It costs the time until the limit is reached: about 0.4 s to 3,500/s with round trips of 5
-    /// ms, 1.3 s with 50 ms. With a [longest slope](Self::max_slope) the rate rises by that
-    /// instead.
+    /// A slow start costs the time until the limit is reached: about 0.4 s to 3,500/s with round
+    /// trips of 5 ms, 1.3 s with 50 ms. With a [longest slope](Self::max_slope) the rate rises by
+    /// the slope instead.
     pub const fn slow_start(mut self, yes: bool) -> Self {
         self.settings.slow_start = yes;
         self
     }
 
-    /// Lets the rate rise by `tokens` per second in each `per`, at most. For services that throttle
-    /// the rise itself, and scale with the load if that comes slowly.
+    /// Lets the rate rise by at most `tokens` per second in each `per`. For services that throttle
+    /// the rise itself, and scale with a load that grows slowly.
     ///
-    /// It counts from where a cut, a pause or the [initial rate](Self::initial_rate) leaves the
-    /// rate; without the last nothing is limited until the first throttle. The limiter then never
-    /// switches itself off, and what a window delivers lifts no rate.
+    /// The rise counts from where a cut, a pause or the [initial rate](Self::initial_rate) leaves
+    /// the rate. Without an initial rate, nothing is limited until the first throttle. With a slope
+    /// the limiter never switches itself off, and what a window delivers lifts no rate.
     ///
     /// # Examples
     ///
@@ -454,15 +456,14 @@ impl PacedSettingsBuilder {
         self
     }
 
-    /// Begins where another limiter has ended, `age` ago: at the rate that it had
-    /// [learned](crate::SendRate::learned), in place of an initial rate. Of a service that counts
-    /// windows the limiter goes on as if its window had just begun, and else with a [slow
-    /// start](Self::slow_start).
+    /// Begins at the rate that another limiter had [learned](crate::SendRate::learned) `age` ago,
+    /// in place of an initial rate. For a service that counts windows, the limiter goes on as if a
+    /// window had just begun. Otherwise it begins with a [slow start](Self::slow_start).
     ///
-    /// Half of the rate is forgotten each hour, down to the 10 tokens/s at which a slow start
-    /// begins that knows nothing, and all after a day, or four windows. It is kept between floor
-    /// and ceiling. A rate that has become too low costs the time of a slow start, and one that is
-    /// too high is cut by the first throttle, as a rate that was found.
+    /// Half of the rate is forgotten each hour, down to the 10 tokens/s of an ordinary slow start.
+    /// All is forgotten after a day, or four windows. The rate is kept between floor and ceiling. A
+    /// rate that has become too low costs the time of a slow start; the first throttle cuts a rate
+    /// that is too high.
     ///
     /// # Examples
     ///
@@ -486,8 +487,8 @@ impl PacedSettingsBuilder {
         self
     }
 
-    /// Sets what a cut leaves of the rate, in thousandths: 500 to 990. At peaks under 100/s a cut
-    /// takes more.
+    /// Sets β, the part of the rate that a cut leaves, in thousandths: 500 to 990. At low rates a
+    /// cut takes more.
     pub fn beta_permille(mut self, permille: u16) -> Self {
         let beta = if (500..=990).contains(&permille) {
             Ok(fraction(permille))
@@ -500,8 +501,8 @@ impl PacedSettingsBuilder {
         self
     }
 
-    /// Sets how much the bucket holds, as a time at the fill rate, at most ten seconds. It always
-    /// holds one token.
+    /// Sets the capacity of the bucket, as a time at the fill rate, at most ten seconds. The bucket
+    /// always holds at least one token.
     pub fn burst(mut self, length: Duration) -> Self {
         let burst = if length <= LONGEST_BURST {
             Ok(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX))
@@ -514,11 +515,12 @@ impl PacedSettingsBuilder {
         self
     }
 
-    /// Sets the longest pause that a service may ask for with a throttle: a minute unless set, a
-    /// day at most. A longer one counts as this long. Nothing is sent meanwhile; an operation that
-    /// accepts less is refused, and shortens no other's pause.
+    /// Sets the longest pause that a service may ask for with a throttle: a minute by default, a
+    /// day at most. A longer pause counts as this long. During the pause nothing is sent. An
+    /// operation that accepts only a shorter pause is refused, and shortens no other operation's
+    /// pause.
     ///
-    /// An operation obeys a hint up to its own `max_retry_after`: set that to as much.
+    /// An operation obeys a hint only up to its own `max_retry_after`: set both to the same length.
     pub fn max_pause(mut self, pause: Duration) -> Self {
         let longest = if pause <= LONGEST_PAUSE {
             Ok(u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX))
@@ -535,8 +537,8 @@ impl PacedSettingsBuilder {
     ///
     /// # Errors
     ///
-    /// The first value that was out of its range; or that floor, initial rate and ceiling are not
-    /// in this order, in which they may have been set in any.
+    /// Fails with the first value that was out of its range. Also fails if floor, initial rate and
+    /// ceiling do not rise in this order; the order of the calls does not matter.
     pub fn build(self) -> Result<PacedSettings, PacedSettingsError> {
         match self.error {
             Some(error) => Err(error),
@@ -544,13 +546,13 @@ impl PacedSettingsBuilder {
         }
     }
 
-    /// Returns the value, or notes the error if it is the first.
+    /// Returns the value. Keeps an error if it is the first.
     fn noted<T>(&mut self, value: Result<T, PacedSettingsError>) -> Option<T> {
         value.map_err(|error| self.error.get_or_insert(error)).ok()
     }
 }
 
-/// By the names of their setters, without what is not set.
+/// Names the settings as their setters do, and leaves out unset ones.
 impl fmt::Debug for PacedSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("PacedSettings");
@@ -599,7 +601,7 @@ impl fmt::Debug for LearnedRate {
     }
 }
 
-/// A rate as it is shown: tokens per second, with three decimals at most.
+/// Shows a rate in tokens per second, with three decimals at most.
 struct PerSecond(Rate);
 
 impl fmt::Debug for PerSecond {

@@ -1,4 +1,4 @@
-//! A service that is shut: how it is asked, and what follows from its opening (rules 16 to 21).
+//! A service that is shut: the knocks, and what follows from its opening (rules 16 to 21).
 
 #![allow(
     clippy::arithmetic_side_effects,
@@ -13,44 +13,44 @@ use super::settings::PacedSettings;
 use crate::bits::Field;
 use crate::fixed::{Rate, SECOND};
 
-/// Answers in a cycle with which the gaps between knocks grow by half.
+/// With so many answers in a cycle, each wait is half as long again as the last.
 const KNOCKS: u64 = 400;
-/// The longest gap between two knocks, unless the cycle is long.
+/// The longest wait, unless the cycle is long.
 const LONGEST: u64 = SECOND * 100;
-/// The longest first gap of a client whose rate is not known.
+/// The longest first wait after the curve.
 const FIRST: u64 = SECOND * 60;
-/// The first gap of a client that got nothing yet.
+/// The first wait of a client that got nothing yet.
 const UNHEARD: u64 = SECOND * 4;
 /// The part of a wait in which nothing is minted.
 const PAUSE: u64 = 16;
-/// In the place of growth: the shut began under the law of seconds, and the rate is its peak.
+/// The code in place of growth: the shut began under the law of seconds, and the rate is its peak.
 const SECONDS: u64 = (1 << 7) - 1;
-/// A shut as short as this is for the law of seconds.
+/// A shorter shut than this is left to the law of seconds.
 const SHORT_DARK: u64 = SECOND;
-/// What a cycle lasts at least.
+/// The shortest cycle.
 const SHORTEST_CYCLE: u64 = SECOND / 1_000;
-/// So few accepted say less than the gap between two knocks.
+/// So few accepted answers say less than the gap between two knocks.
 const FEW: u64 = 2;
-/// A cycle of more calms than this, 10 fraction bits, and so many answers has a mean that lags.
+/// The mean lags in a cycle of more calms than this, 10 fraction bits, and so many answers.
 const LONG_CYCLE: u64 = 4 << 10;
 const ENOUGH_TO_LAG: u64 = 20;
-/// After so many answers the calm falls by an eighth at most.
+/// In a cycle of so many answers the calm falls by an eighth at most.
 const ENOUGH_TO_KEEP: u64 = 5;
 /// So many answers between two shuts are enough for the law of seconds.
 const ENOUGH_TO_GO: u64 = 8;
 
-/// What the law remembers while it is shut.
+/// What the law remembers while the service is shut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shut {
     /// The rate at the last opening, or the peak of the law of seconds.
     pub(super) rate: Rate,
-    /// What it had grown by, 16 fraction bits; `None` under the law of seconds.
+    /// The growth since the opening, 16 fraction bits; `None` under the law of seconds.
     pub(super) grown: Option<u64>,
     /// Whether a knock was refused.
     pub(super) knocked: bool,
     /// The time from the last refusal to the next knock, in nanoseconds.
     pub(super) wait: u64,
-    /// The tokens of a knock, a power of two: those of the request that was refused, rounded up.
+    /// The tokens of a knock: those of the refused request, rounded up to a power of two.
     pub(super) weight: u64,
     /// Whether the service has said when it opens.
     pub(super) hinted: bool,
@@ -77,7 +77,7 @@ impl Shut {
         })
     }
 
-    /// Returns `true` if there was an opening before.
+    /// Returns `true` if cycles were counted before the service shut.
     pub(super) fn is_of_windows(self) -> bool {
         self.grown.is_some()
     }
@@ -104,7 +104,7 @@ impl Shut {
         }
     }
 
-    /// Returns when the last refusal was heard, of a state since `since`.
+    /// Returns when the last refusal was heard, in the state that began at `since`.
     fn heard(self, since: u64) -> u64 {
         if self.hinted {
             since
@@ -113,14 +113,13 @@ impl Shut {
         }
     }
 
-    /// Returns for how long a knock that was sent at `sent` could have gone, and nothing was asked
-    /// for.
+    /// Returns for how long the knock sent at `sent` could have gone, but no request came.
     fn unasked(self, since: u64, sent: u64) -> u64 {
         let due = self.heard(since).saturating_add(self.wait);
         sent.saturating_sub(due)
     }
 
-    /// Returns whether a knock was refused after the longest wait.
+    /// Returns whether a knock was refused, and the wait has the longest length.
     fn has_missed(self) -> bool {
         self.knocked && self.wait >= LONGEST
     }
@@ -131,7 +130,7 @@ impl Shut {
         ratio(self.weight, self.wait - pause)
     }
 
-    /// The first refusal, of a rate that is not known.
+    /// Returns the state after the first refusal, while the rate is not known.
     pub(super) fn first(
         settings: &PacedSettings,
         peak: Rate,
@@ -151,7 +150,7 @@ impl Shut {
             hinted: false,
         };
         let (since, memory) = shut.limit(settings, seen);
-        // Where nothing was ever delivered the cycle begins with the refusal.
+        // Where nothing was ever delivered, the cycle begins with the refusal.
         let cycle = match seen.cycle.start() {
             Some(_) => seen.cycle,
             None => seen.cycle.anew(seen.now, seen.sum),
@@ -159,7 +158,7 @@ impl Shut {
         (since, memory, cycle.dark_after(seen.span()))
     }
 
-    /// A refusal of what was sent since the opening, at `rate`.
+    /// Returns the state after the refusal of a request that was sent since the opening, at `rate`.
     pub(super) fn after(
         settings: &PacedSettings,
         open: Open,
@@ -179,22 +178,22 @@ impl Shut {
         shut.limit(settings, seen)
     }
 
-    /// Returns the same memory with a pause until the time that the service gave to a request that
-    /// was no knock, if that is later.
+    /// Returns the same memory with a longer pause, if the service asked for one when it refused a
+    /// request that was no knock.
     pub(super) fn paused(last: Cut, seen: &Seen) -> Option<(u64, CutState)> {
         let is_later = seen.until > seen.now && seen.until > last.since;
         is_later.then(|| (seen.until, last.memory.with_pause()))
     }
 
-    /// Returns `true` for a request that was sent after the last refusal was heard, or from the end
-    /// of a pause on, in a state since `since`.
+    /// Returns `true` if the request was sent after the last refusal was heard, or from the end of
+    /// a pause on. The state began at `since`.
     fn is_knock(self, since: u64, sent: u64) -> bool {
         let heard = self.heard(since);
         sent > heard || (self.hinted && sent == heard)
     }
 
-    /// A knock was refused; `None` if it was none. The cycle goes on without the time in which
-    /// nothing was asked for.
+    /// Returns the state after a refused knock; `None` if the request was no knock. The cycle goes
+    /// on without the time in which no request came.
     pub(super) fn knocked(
         self,
         settings: &PacedSettings,
@@ -204,7 +203,7 @@ impl Shut {
         if !self.is_knock(since, seen.sent) {
             return None;
         }
-        // More than this says nothing of a cycle that is not known yet.
+        // A larger count says nothing while the cycle is not known.
         let count = seen.cycle.count(seen.sum) / seen.weight.max(1);
         let count = self.grown.map_or(count.min(3 * KNOCKS), |_| count);
         let doubles = !self.knocked || (self.grown.is_none() && self.wait < SECOND / 2);
@@ -219,7 +218,7 @@ impl Shut {
             ..self
         };
         let cycle = seen.cycle.moved(self.unasked(since, seen.sent));
-        // A heavy one may be next in line; if none is, the knocks become lighter.
+        // A heavy request may be next in line. If none is, the knocks become lighter.
         let weight = seen.weight.max(self.weight / 2);
         let next_seen = Seen {
             cycle,
@@ -238,7 +237,7 @@ impl Shut {
         since: u64,
         seen: &Seen,
     ) -> Option<(CutState, Cycle)> {
-        // One that is far lighter than what was refused opens nothing before its time.
+        // A knock that is far lighter than the refused request opens nothing before its time.
         let due = self.heard(since).saturating_add(self.wait);
         let is_light = seen.weight < self.weight / 2 && seen.sent < due;
         if is_light || !self.is_knock(since, seen.sent) {
@@ -247,8 +246,8 @@ impl Shut {
         let heard = self.heard(since);
         let unasked = self.unasked(since, seen.sent);
         let asked = seen.sent - unasked;
-        // The last refused knock was sent a trip before the refusal was heard. Of a pause that is
-        // not known.
+        // The last refused knock was sent a trip before the refusal was heard. After a pause that
+        // time is not known.
         let (refused, gap) = if self.hinted {
             (heard, u64::MAX)
         } else {
@@ -272,9 +271,10 @@ impl Shut {
                     cycle,
                 ));
             }
-            // Of a cycle that has been forgotten nothing is known but the peak.
+            // If the cycle has been forgotten, only the peak is known.
             let mean = seen.cycle.start().map_or(self.rate, |_| lasted.mean());
-            // What was light for a good part is an outage, which looks like a cycle at such rates.
+            // A service that was open for a good part had an outage, which looks like a cycle at
+            // such rates.
             let light = seen.cycle.light();
             let is_window =
                 mean < Rate::from_ratio(FEW_A_SECOND, SECOND) && light < lasted.span / 8;
@@ -290,21 +290,21 @@ impl Shut {
         };
         let (mean, time) = self.mean(&lasted, grown, seen.cycle);
         let mut open = Open::at(settings.within(mean), Some(lasted.count), seen);
-        // Or a log's own echo, cycles that are longer and shorter in turn, would move the rate.
+        // Without this, the echo of a log would move the rate: its cycles are longer and shorter in
+        // turn.
         if lasted.answers() >= ENOUGH_TO_KEEP {
             open.calm = open.calm.max(seen.cycle.calm() / 8 * 7);
         }
         Some((open.memory(), Cycle::new(at, from).after(time, open.calm)))
     }
 
-    /// Returns the cycle with which the law of seconds goes on, if what was shut was no window:
-    /// rule 21.
+    /// Returns the cycle with which the law of seconds goes on, if no window was shut: rule 21.
     fn of_seconds(self, lasted: &Lasted, next: Cycle, seen: &Seen) -> Option<Cycle> {
         let light = seen.cycle.light();
         let dark = lasted.span.saturating_sub(light);
         let is_fast = self.rate >= Rate::from_ratio(FEW_A_SECOND, SECOND);
         let is_short = !self.knocked && (dark < SHORT_DARK || lasted.answers() <= FEW);
-        // Or it would go to and fro where few get through.
+        // Without this, the law would go to and fro where few requests get through.
         let is_first = seen.cycle.before() == 0 || lasted.answers() >= ENOUGH_TO_GO;
         let is_same = seen.cycle.before().abs_diff(lasted.span) < lasted.span / 4;
         let is_outage = dark < light && !is_same;
@@ -312,8 +312,8 @@ impl Shut {
         goes.then(|| next.after(lasted.span, 1))
     }
 
-    /// Returns the mean over a cycle, and what earlier ones count for: rules 17 and 18; and for how
-    /// long they will count.
+    /// Returns the next rate, the mean over this cycle and earlier ones, and the time for which
+    /// they will count: rules 17 and 18.
     fn mean(self, lasted: &Lasted, grown: u64, cycle: Cycle) -> (Rate, u64) {
         let calm = cycle.calm();
         // A short cycle says little.
@@ -343,8 +343,8 @@ impl Shut {
     }
 }
 
-/// A cycle that is over: what was accepted in it, how long it was, and the time in which a knock
-/// was accepted: since the last that was refused, or half of that.
+/// A cycle that is over: what it accepted, its length, and the gap from the last refused knock to
+/// the accepted one, or half of the gap.
 #[derive(Clone, Copy, Debug)]
 struct Lasted {
     count: u64,
@@ -367,7 +367,7 @@ impl Lasted {
         self.at_least_a_gap(self.own())
     }
 
-    /// Returns a mean of so few that the gap says more than they do.
+    /// Returns `mean`, or after few answers at least one knock in the gap.
     fn at_least_a_gap(&self, mean: Rate) -> Rate {
         if self.answers() > FEW {
             return mean;

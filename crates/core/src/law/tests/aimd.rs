@@ -1,5 +1,5 @@
-//! Additive increase, multiplicative decrease: a law for tests. It shows that a new law is one file
-//! and one variant of `Controller`.
+//! Additive increase, multiplicative decrease: a law for tests. This file shows that a new law is
+//! one file and one variant of `Controller`.
 
 use super::{Counted, Decision, Event, Law, Quiet, Shown, State};
 use crate::fixed::{Rate, SECOND};

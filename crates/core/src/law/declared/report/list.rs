@@ -46,7 +46,7 @@ impl LimitReports {
         }
     }
 
-    /// Adds a report. One beyond [`MOST`](Self::MOST) is ignored and counted.
+    /// Adds a report. A report beyond [`MOST`](Self::MOST) is ignored and counted.
     pub fn push(&mut self, report: LimitReport) {
         match self.reports.iter_mut().find(|place| place.is_none()) {
             Some(place) => *place = Some(report),
@@ -59,8 +59,8 @@ impl LimitReports {
         self.ignored = self.ignored.saturating_add(1);
     }
 
-    /// Sets what the time was by the service's clock, since 1970-01-01 00:00 UTC, in whole seconds:
-    /// the header `Date` of the response.
+    /// Sets the time by the service's clock, since 1970-01-01 00:00 UTC, in whole seconds: the
+    /// header `Date` of the response.
     pub const fn with_date(mut self, date: Duration) -> Self {
         self.date = Some(date);
         self
@@ -71,7 +71,7 @@ impl LimitReports {
         self.reports.iter().flatten()
     }
 
-    /// Returns `true` if there is nothing to say: no report, and no value that was ignored.
+    /// Returns `true` if the list has no report, and no value was ignored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ignored == 0 && self.reports.iter().all(Option::is_none)

@@ -5,7 +5,7 @@ use core::fmt;
 /// The name of a policy or of a unit, without regard to case.
 ///
 /// Names are compared as a whole, by a hash of 64 bits. The first sixteen bytes are kept as text,
-/// for diagnostics: two names that differ later are different, though they look the same.
+/// for diagnostics. Names that differ only later look the same, but are different.
 ///
 /// # Examples
 ///
@@ -19,10 +19,10 @@ use core::fmt;
 /// ```
 #[derive(Clone, Copy, Default)]
 pub struct LimitName {
-    /// FNV-1a, 64 bits, of the whole name in lower case, and of the partition if there is one. Zero
-    /// is the empty name.
+    /// The FNV-1a hash of the name in lower case and of its partition, if any. 0 for the empty
+    /// name.
     hash: u64,
-    /// The first bytes; zeros follow.
+    /// The first bytes of the name, padded with zeros.
     text: [u8; Self::SHOWN],
 }
 
@@ -36,14 +36,14 @@ impl LimitName {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;
 
-    /// Creates a name from text. In [`as_str`](Self::as_str) letters are small, and bytes that are
-    /// no printable ASCII are `?`.
+    /// Creates a name from text. [`as_str`](Self::as_str) shows letters in lower case, and bytes
+    /// that are not printable ASCII as `?`.
     #[must_use]
     pub fn new(text: impl AsRef<[u8]>) -> Self {
         Self::of(text.as_ref())
     }
 
-    /// As [`new`](Self::new), in constants.
+    /// [`new`](Self::new) for constants.
     #[doc(hidden)]
     #[must_use]
     pub const fn of(name: &[u8]) -> Self {
@@ -59,7 +59,7 @@ impl LimitName {
             } else {
                 b'?'
             };
-            // Beyond sixteen bytes nothing is left of it.
+            // Bytes after the sixteenth are shifted out.
             text |= match (shown as u128).checked_shl(shift) {
                 Some(shown) => shown,
                 None => 0,
@@ -76,9 +76,9 @@ impl LimitName {
         }
     }
 
-    /// Returns the name of one partition of this policy: a policy counts each partition apart.
+    /// Returns the name of one partition of this policy. A policy counts each partition separately.
     ///
-    /// The text stays that of the policy. Keys are compared byte by byte, as a whole.
+    /// The text stays that of the policy. Keys are compared as a whole, with regard to case.
     #[doc(hidden)]
     #[must_use]
     pub fn of_partition(self, key: impl AsRef<[u8]>) -> Self {
@@ -103,7 +103,7 @@ impl LimitName {
         (hash ^ byte as u64).wrapping_mul(Self::PRIME)
     }
 
-    /// Zero is for the empty name.
+    /// Returns a hash other than 0, the empty name's.
     const fn not_empty(hash: u64) -> u64 {
         if hash == 0 { 1 } else { hash }
     }

@@ -18,7 +18,7 @@ fn names_are_compared_as_a_whole() {
     ] {
         assert_ne!(name, LimitName::new(other), "{other}");
     }
-    // What is shown as `?` is not the same.
+    // Bytes that are shown as `?` still differ.
     assert_ne!(LimitName::new("a b"), LimitName::new("a?b"));
     assert_ne!(LimitName::new([0xc3]), LimitName::new([0xc4]));
 }

@@ -1,4 +1,4 @@
-//! What a report does (rule 6).
+//! The effects of a report (rule 6).
 
 use super::super::hear::{ResetAt, Told};
 use super::super::ledger::{Ledger, MOST_TOKENS, amount, to_i64};
@@ -39,7 +39,7 @@ fn what_cannot_be_changes_nothing() {
         remaining: MOST_TOKENS + 1,
         ..good
     };
-    // Without a window and a reset nothing says when it is back.
+    // Without a window and a reset, nothing says when the limit comes back.
     for wrong in [no_limit, too_much, left_too_much, report(SECOND, 1, 99)] {
         let (ledger, heard) = Ledger::default().report(&wrong);
         assert_eq!((ledger, heard), (Ledger::default(), None));
@@ -54,7 +54,7 @@ fn what_was_sent_in_a_silent_window_is_heard_of_later() {
         refills: Some(true),
         ..of_ten_seconds(now, order, left, SECOND)
     };
-    // Some of it is not back yet.
+    // A part of the limit is not back yet.
     let (next, heard) = begun.report(&told(11 * SECOND, 15, 98));
     assert_eq!(
         (left(&next), heard),
@@ -62,7 +62,7 @@ fn what_was_sent_in_a_silent_window_is_heard_of_later() {
     );
     let again = told(11 * SECOND, 15, 99);
     assert_eq!(next.report(&again).1, Some(Observed::Nothing), "once");
-    // A heavy one came to the service after the last one, whose report does not have it.
+    // A heavy request reached the service after the last one, whose report does not include it.
     let (next, heard) = begun.report(&told(11 * SECOND, 12, 8));
     assert_eq!(
         (left(&next), heard),
@@ -87,7 +87,7 @@ fn what_was_sent_in_a_silent_window_is_heard_of_later() {
 
 #[test]
 fn a_send_in_flight_over_a_reset_is_no_others() {
-    // This client is alone: what is missing of the new window is its own.
+    // This client is alone, so what is missing in the new window is its own request.
     let begun = window(50).rolled(10 * SECOND, 20).expect("one has begun");
     let (next, heard) = begun.report(&of_ten_seconds(10 * SECOND, 15, 99, 9 * SECOND));
     assert_eq!((heard, next.seen.others), (Some(Observed::Taken), 0));
@@ -104,10 +104,10 @@ fn an_older_send_counts_if_it_says_less() {
     };
     assert_eq!(last(&reports(94)), Some(Observed::Nothing));
     assert_eq!(left(&after_all(&reports(95))), (tokens(94), 6));
-    // Its request came to the service after the later one.
+    // The older request reached the service after the later request.
     assert_eq!(last(&reports(93)), Some(Observed::Taken));
     assert_eq!(left(&after_all(&reports(93))), (tokens(93), 6));
-    // One of the window before says nothing of this one.
+    // A report of the window before says nothing about this window.
     let begun = window(50).rolled(10 * SECOND, 20).expect("one has begun");
     let since = begun
         .report(&of_ten_seconds(11 * SECOND, 21, 99, 8 * SECOND))
@@ -129,7 +129,7 @@ fn an_older_send_counts_if_it_says_less() {
 fn one_that_says_more_waits_for_two_trips() {
     let ledger = window(50);
     let soon = SECOND + SECOND / 5 - 1;
-    // A request that was sent before it came later, and is in the last report.
+    // The request before came later, and the last report includes both.
     let more = of_ten_seconds(soon, 11, 60, 9 * SECOND - soon);
     assert_eq!(left(&ledger.report(&more).0), (tokens(50), 11));
     let less = of_ten_seconds(soon, 11, 49, 9 * SECOND - soon);
@@ -141,7 +141,7 @@ fn one_that_says_more_waits_for_two_trips() {
         (heard, left(&ledger)),
         (Some(Observed::Taken), (tokens(60), 11))
     );
-    // A refill has had not quite two tokens back meanwhile.
+    // Not quite two tokens of a refill have come back meanwhile.
     let at = |remaining| {
         let told = of_ten_seconds(soon, 11, remaining, 5 * SECOND);
         let refills = Some(true);
@@ -160,12 +160,12 @@ fn more_than_the_limit_is_never_left() {
 
 #[test]
 fn an_answer_of_the_window_before_is_late() {
-    // At 10 s the window of before has ended, with 20 sent.
+    // At 10 s the window before has ended, with 20 sent.
     let begun = window(50).rolled(10 * SECOND, 20).expect("one has begun");
     assert_eq!(left(&begun), (tokens(100), 20));
     let of_before = of_ten_seconds(10 * SECOND, 15, 45, 0);
     assert_eq!(begun.report(&of_before).1, Some(Observed::Nothing));
-    // One that was sent since opens it, and so does a later reset.
+    // A report of a request sent since opens the window, and so does a later reset.
     let since = of_ten_seconds(10 * SECOND, 21, 99, 9 * SECOND);
     assert_eq!(begun.report(&since).1, Some(Observed::Taken));
     let older_of_this = of_ten_seconds(10 * SECOND, 15, 99, 9 * SECOND);
@@ -175,7 +175,7 @@ fn an_answer_of_the_window_before_is_late() {
     assert_eq!(window(50).report(&far).1, Some(Observed::Nothing));
 }
 
-/// A request is overtaken by the next one, and comes after the reset.
+/// The next request overtakes one that reaches the service after the reset.
 #[test]
 fn an_overtaker_that_came_before_the_reset_is_late() {
     let before = of_ten_seconds(SECOND, 1, 50, SECOND);
@@ -188,7 +188,7 @@ fn an_overtaker_that_came_before_the_reset_is_late() {
     assert_eq!(last(&reports), Some(Observed::Nothing));
     let ledger = after_all(&reports);
     assert_eq!((left(&ledger), ledger.seen.others), ((tokens(99), 2), 0));
-    // A reset that is sooner by anything but a window is that of this window.
+    // A reset that is sooner, but not by a window, belongs to this window.
     let sooner = of_ten_seconds(2_300_000_000, 3, 49, 5 * SECOND);
     assert_eq!(last(&[before, overtaken, sooner]), Some(Observed::Taken));
 }
@@ -205,7 +205,7 @@ fn another_limit_is_a_change() {
     assert_eq!(heard, Some(Observed::Changed));
     assert_eq!((ledger.limit, ledger.kept), (200, 0));
     assert_eq!(left(&ledger), (tokens(149), 11));
-    // A late one changes it as well, and no more than the new limit is left.
+    // A late report changes the limit as well, and no more than the new limit is left.
     let less = Told {
         limit: Some(20),
         ..of_ten_seconds(2 * SECOND, 10, 60, 7 * SECOND)
@@ -216,7 +216,7 @@ fn another_limit_is_a_change() {
 
 #[test]
 fn what_others_took_is_averaged_over_five_seconds() {
-    // In a second 10 are missing, of which this client took 4.
+    // In a second 10 tokens went, of which this client took 4.
     let told = Told {
         sent_at: 2 * SECOND,
         ..of_ten_seconds(2 * SECOND, 14, 40, 7 * SECOND)
@@ -226,7 +226,7 @@ fn what_others_took_is_averaged_over_five_seconds() {
     let (ledger, _) = before.report(&told);
     let mean = |count: i64| (count << 32) / 6;
     assert_eq!((ledger.seen.own, ledger.seen.others), (mean(4), mean(6)));
-    // A refill has had ten back in that time.
+    // Ten tokens of a refill came back in that time.
     let mut before = refill(50);
     before.seen.trip = 0;
     let refills = Told {

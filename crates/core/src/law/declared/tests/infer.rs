@@ -1,4 +1,4 @@
-//! What is not told (rules 8 to 10).
+//! What the law infers (rules 8 to 10).
 
 use super::super::hear::{ResetAt, Told};
 use super::super::ledger::{Kind, Ledger, Source, Within};
@@ -72,7 +72,7 @@ fn no_window_has_begun_unseen_if_one_has_just_begun() {
 
 #[test]
 fn a_window_is_one_that_services_have() {
-    // 59.5 s to the reset: a minute is the least that this may be, though not the only one.
+    // 59.5 s to the reset: the window is at least a minute.
     let first = reset_in(SECOND, 1, 99, 59_500 * MILLI);
     let expected = (Kind::Unknown, 60 * SECOND, Source::Guessed);
     assert_eq!(learned(&after_all(&[first])), expected);
@@ -98,7 +98,7 @@ fn two_resets_tell_a_window() {
     );
     let begun = first.rolled(5_100 * MILLI, 2).expect("it is past");
     let (second, _) = begun.report(&reset_in(5_200 * MILLI, 3, 99, 4_801 * MILLI));
-    // Of each reset a trip is not known.
+    // Each reset is known to a trip.
     assert_eq!(
         learned(&second),
         (Kind::Unknown, 5 * SECOND, Source::Learned)
@@ -115,14 +115,14 @@ fn a_reset_at_which_little_came_back_tells_no_window() {
             .report(&reset_in(5_200 * MILLI, 61, left, 4_801 * MILLI))
             .0
     };
-    // A window that has begun has an eighth less at most, beside what was sent in it.
+    // A new window lacks an eighth at most, besides what was sent in it.
     assert_eq!(learned(&told(86)).2, Source::Learned);
     assert_eq!(learned(&told(85)).2, Source::Guessed);
 }
 
 #[test]
 fn a_window_that_is_nearly_a_usual_one_stays_a_window() {
-    // 100 in 59 s, which is taken for a minute. Each reset comes a second too soon.
+    // 100 in 59 s, which the law takes for a minute. Each reset comes a second too soon.
     let mut ledger = Ledger::default();
     for window in 0..20 {
         let begun = window * 59 * SECOND;
@@ -139,7 +139,7 @@ fn a_window_that_is_nearly_a_usual_one_stays_a_window() {
 
 #[test]
 fn a_reset_that_moves_three_times_is_that_of_a_refill() {
-    // 100 in a minute. Every 0.6 s three are sent, and one is back.
+    // 100 in a minute. In each 0.6 s three are sent, and one comes back.
     let reports: [Told; 6] = core::array::from_fn(|index| {
         let (index, used) = (index as u64, index as u64 * 2 + 1);
         let now = SECOND + index * 600 * MILLI;
@@ -153,7 +153,7 @@ fn a_reset_that_moves_three_times_is_that_of_a_refill() {
 
 #[test]
 fn a_reset_that_is_too_near_is_that_of_a_sliding_window() {
-    // Most of a minute's hundred are used, and the oldest of them come back soon.
+    // Most of a minute's hundred are used, and the oldest come back soon.
     let of_a_minute = |told| Told {
         window: Some(60 * SECOND),
         ..told
@@ -170,7 +170,8 @@ fn a_reset_that_is_too_near_is_that_of_a_sliding_window() {
 
 #[test]
 fn a_time_counts_by_the_clock_of_the_service() {
-    // By the service's clock 1,000 s are the limiter's first: the difference is known to a second.
+    // The service's clock shows 1,000 s at the limiter's first second. The difference is known to a
+    // second.
     let told = Told {
         date: Some(1_000 * SECOND),
         reset: Some(ResetAt::At(1_030 * SECOND)),
@@ -186,7 +187,7 @@ fn a_time_counts_by_the_clock_of_the_service() {
         (ledger.reset.lo, ledger.reset.hi),
         (29_900_000_000, 31_000_000_000)
     );
-    // A window without a reset ends when that clock shows a multiple of it.
+    // A window without a reset ends when the service's clock shows a multiple of the window.
     let aligned = Told {
         date: Some(1_000 * SECOND),
         window: Some(60 * SECOND),
@@ -200,7 +201,7 @@ fn a_time_counts_by_the_clock_of_the_service() {
             1_020 * 1_000_000_000 - offset(&ledger).lo
         )
     );
-    // Without a date it says nothing.
+    // Without a date the report says nothing.
     let told = Told { date: None, ..told };
     assert_eq!(after_all(&[told]), Ledger::default());
 }
@@ -216,7 +217,7 @@ fn a_rise_begins_a_window_whose_resets_are_told_roughly() {
     let ledger = after_all(&[told(SECOND, 60, 40, 2), told(1_500 * MILLI, 61, 39, 1)]);
     assert!(!ledger.fresh);
     let (risen, _) = ledger.report(&told(2_400 * MILLI, 62, 99, 2));
-    // It began after the last report was counted and before this one.
+    // The window began between the last report and this one.
     assert_eq!(risen.rolled, 61);
     assert_eq!(
         risen.seen.own, ledger.seen.own,

@@ -25,7 +25,7 @@ pub(super) fn report(now: u64, order: u64, remaining: u64) -> Told {
     }
 }
 
-/// The same with a window of ten seconds that ends `reset` nanoseconds later.
+/// The same report, with a window of ten seconds that ends `reset` nanoseconds later.
 pub(super) fn of_ten_seconds(now: u64, order: u64, remaining: u64, reset: u64) -> Told {
     Told {
         window: Some(10 * SECOND),
@@ -41,8 +41,8 @@ pub(super) fn after_all(reports: &[Told]) -> Ledger {
     reports.iter().fold(Ledger::default(), heard)
 }
 
-/// One that has 100 in windows of ten seconds, of which `left` are left at 1 s, after the tenth
-/// send, and which is reset at 9 s.
+/// A ledger of 100 in windows of ten seconds, reset at 9 s. `left` are left at 1 s, after the tenth
+/// send.
 pub(super) fn window(left: u64) -> Ledger {
     Ledger {
         limit: 100,
@@ -66,7 +66,7 @@ pub(super) fn window(left: u64) -> Ledger {
     }
 }
 
-/// The same for one that refills.
+/// The same ledger for a refill.
 pub(super) fn refill(left: u64) -> Ledger {
     Ledger {
         kind: Kind::Refill,
@@ -84,7 +84,7 @@ pub(super) fn refused(order: u64) -> Refused {
     }
 }
 
-/// A report that is being taken in.
+/// A report while a ledger takes it in.
 pub(super) fn hearing<'a>(last: &'a Ledger, told: &'a Told, reset: Option<Within>) -> Hearing<'a> {
     Hearing {
         told,
@@ -94,7 +94,7 @@ pub(super) fn hearing<'a>(last: &'a Ledger, told: &'a Told, reset: Option<Within
     }
 }
 
-/// What the last of these reports did.
+/// The effect of the last of these reports.
 pub(super) fn last(reports: &[Told]) -> Option<Observed> {
     let (last, before) = reports.split_last().expect("there is one");
     after_all(before).report(last).1

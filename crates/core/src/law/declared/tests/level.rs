@@ -1,4 +1,4 @@
-//! What is left, and who may go (rules 2, 3 and 7).
+//! What is left, and which requests may go (rules 2, 3 and 7).
 
 use super::super::ledger::{Kind, Ledger, Source, Within, amount, to_i64};
 use super::ledgers::{refill, window};
@@ -9,7 +9,7 @@ fn per_second(count: i64) -> i64 {
     count << 32
 }
 
-/// With so many tokens per second taken by this client and by others.
+/// The ledger with these rates of this client and of others.
 fn taken(ledger: Ledger, own: i64, others: i64) -> Ledger {
     let mut ledger = ledger;
     ledger.seen.own = per_second(own);
@@ -17,7 +17,7 @@ fn taken(ledger: Ledger, own: i64, others: i64) -> Ledger {
     ledger
 }
 
-/// With others who take twice as much as this client.
+/// The ledger with others who take twice as much as this client.
 fn among_others(ledger: Ledger) -> Ledger {
     taken(ledger, 1, 2)
 }
@@ -26,13 +26,13 @@ fn among_others(ledger: Ledger) -> Ledger {
 fn what_was_sent_since_the_report_is_gone() {
     let (left, rest) = window(50).as_told(2 * SECOND, 15).level();
     assert_eq!((left, rest), (amount(45), 7 * SECOND));
-    // A refill has ten a second back; it is whole when the other 45 are.
+    // A refill gets ten a second back, and is whole when the other 45 are back.
     let (left, rest) = refill(50).as_told(2 * SECOND, 15).level();
     assert_eq!((left, rest), (amount(55), 4_500_000_000));
-    // It is full by then, and what was sent is gone from that.
+    // The refill is full by then, and what was sent is taken from that.
     let (left, rest) = refill(90).as_told(3 * SECOND, 25).level();
     assert_eq!((left, rest), (amount(85), 1_500_000_000));
-    // Half of a sliding window was used, and comes back as if evenly.
+    // Half of a sliding window was used, and comes back as if used evenly.
     let sliding = Ledger {
         kind: Kind::Sliding,
         ..window(50)
@@ -44,7 +44,7 @@ fn what_was_sent_since_the_report_is_gone() {
 #[test]
 fn others_are_foreseen_for_a_while() {
     let others = |ledger| taken(ledger, 10, 10);
-    // Four trips of 100 ms, on a refill two.
+    // Others are foreseen for four trips of 100 ms, on a refill for two.
     assert_eq!(
         others(window(50)).as_told(2 * SECOND, 10).level().0,
         amount(46)
@@ -60,10 +60,10 @@ fn others_are_foreseen_for_a_while() {
         others(refill(50)).as_told(2 * SECOND, 10).level().0,
         amount(58)
     );
-    // They take no more than comes back.
+    // Others take no more than comes back.
     let greedy = taken(refill(50), 10, 30);
     assert_eq!(greedy.as_told(2 * SECOND, 10).level().0, amount(58));
-    // Less than a tenth of its own may be its own, in flight over a reset.
+    // Less than a tenth may be this client's own, in flight over a reset.
     let alone = taken(window(50), 101, 10);
     assert_eq!(alone.as_told(2 * SECOND, 10).level().0, amount(50));
 }
@@ -101,8 +101,8 @@ fn a_request_goes_if_so_much_is_left() {
 #[test]
 fn a_heavy_one_goes_when_nearly_all_is_left() {
     let ledger = among_others(window(97));
-    // One and another for two others are kept back, but 31/32 of the limit are
-    // enough for what they hold.
+    // One is kept back, and one for two others, but 31/32 of the limit are enough for a request of
+    // that weight.
     assert_eq!(ledger.kept_back(), amount(2));
     assert_eq!(ledger.standing(SECOND, 10).barred(95), None);
     assert_eq!(
@@ -148,7 +148,7 @@ fn a_window_begins_at_its_reset() {
     assert_eq!((next.left, next.position), (to_i64(amount(100)), 15));
     assert_eq!((next.at, next.reset.hi), (9 * SECOND, 19_000_000_000));
     assert!(next.fresh);
-    // Three windows later the reset is that of the fourth.
+    // Three windows later, the reset is the end of the fourth.
     let later = ledger.rolled(39 * SECOND, 15).expect("one has begun");
     assert_eq!((later.at, later.reset.hi), (39 * SECOND, 49_000_000_000));
 }
@@ -208,7 +208,7 @@ fn a_report_stops_a_client_for_an_hour() {
     };
     assert_eq!(year.standing(SECOND, 10).barred(1), Some(HOUR));
     assert_eq!(year.standing(SECOND + HOUR, 10).barred(1), None);
-    // Two hours are no two requests.
+    // Two hours do not allow two requests.
     for hours in [1, 2] {
         let now = SECOND + hours * HOUR;
         let probed = year.rolled(now, 10).expect("an hour has passed");
@@ -216,7 +216,7 @@ fn a_report_stops_a_client_for_an_hour() {
         assert_eq!(probed.standing(now, 10).barred(1), None);
         assert_eq!(probed.standing(now, 11).barred(1), Some(HOUR));
     }
-    // A spent month is believed until its reset, of which it was told.
+    // A spent window of a month, which was told, is believed until its reset.
     let month = Ledger {
         source: Source::Told,
         window: 31 * 24 * HOUR,
@@ -231,7 +231,7 @@ fn a_report_stops_a_client_for_an_hour() {
         Some(30 * 24 * HOUR - SECOND)
     );
     assert_eq!(month.rolled(SECOND + HOUR, 10), None);
-    // What is kept back comes on top, or the heaviest could not go.
+    // What is kept back comes on top; otherwise the heaviest request could not go.
     let mut wary = Ledger {
         kept: to_i64(amount(2)),
         ..year
@@ -247,7 +247,7 @@ fn the_edge_is_where_the_bar_falls() {
         assert_eq!(window(left).standing(2 * SECOND, 10).edge(), 10 + left);
     }
     assert_eq!(among_others(window(5)).standing(2 * SECOND, 10).edge(), 12);
-    // At the report the four trips in which others are foreseen are yet to come: 0.8 tokens.
+    // At the report, others are foreseen for four trips: 0.8 tokens.
     assert_eq!(among_others(window(5)).standing(SECOND, 10).edge(), 12);
     let paused = Ledger {
         pause: 3 * SECOND,

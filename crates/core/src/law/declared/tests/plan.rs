@@ -22,7 +22,7 @@ fn plan(ledger: &Ledger, now: u64, sent: u64) -> Pace {
     of(ledger.plan(Spend::Even, now, sent, 0))
 }
 
-/// With fifteen others who take as much as this client.
+/// The ledger with fifteen others like this client.
 fn shared_by_sixteen(ledger: Ledger) -> Ledger {
     let seen = Seen {
         own: 1 << 32,
@@ -54,11 +54,11 @@ fn what_is_promised_is_planned_already() {
 
 #[test]
 fn clients_take_their_part_to_the_power_of_three_quarters() {
-    // A sixteenth: an eighth of the rate.
+    // A part of a sixteenth gets an eighth of the rate.
     let shared = shared_by_sixteen(window(50));
     let part = rate(50, 8 * 7 * SECOND);
     assert_eq!(plan(&shared, 2 * SECOND, 10), (part, None));
-    // One that has taken nothing yet begins at a quarter.
+    // A client that has taken nothing yet begins at a quarter.
     let mut new = shared;
     new.seen.own = 0;
     let part = rate(50, 4 * 7 * SECOND);
@@ -73,7 +73,7 @@ fn beside_another_limit_no_more_goes_than_a_part_of_the_limit() {
     };
     assert_eq!(plan(&alone, 2 * SECOND, 10), (rate(100, 10 * SECOND), None));
     assert_eq!(plan(&alone, 3 * SECOND, 10), (rate(90, 6 * SECOND), None));
-    // Of a sixteenth seven eighths, and an eighth of an eighth: 9 of 128.
+    // Seven eighths of a sixteenth, and an eighth of an eighth: 9 of 128.
     let shared = shared_by_sixteen(alone);
     let part = rate(900, 1_280 * SECOND);
     assert_eq!(plan(&shared, 2 * SECOND, 10), (part, None));
@@ -96,7 +96,7 @@ fn no_more_than_the_even_rate_where_little_is_known() {
     };
     assert_eq!(plan(&first, SECOND + SECOND / 5 - 1, 10), even);
     assert_ne!(plan(&first, SECOND + SECOND / 5, 10), even);
-    // Where it is not known when the window ends.
+    // The end of the window is not known.
     let blind = Ledger {
         reset: Within {
             lo: 4_000_000_000,
@@ -121,25 +121,25 @@ fn a_pause_is_waited_for() {
     assert_eq!(paused.resumed_at(5 * SECOND, then), 4 * SECOND);
     assert_eq!(window(50).resumed_at(5 * SECOND, then), 5 * SECOND);
     let begun = window(50).rolled(9 * SECOND, 10).expect("one has begun");
-    // Its first token was begun before.
+    // The first token of the window was begun before.
     let resumed = begun.resumed_at(10 * SECOND, rate(2, SECOND));
     assert_eq!(resumed, 9 * SECOND - SECOND / 2);
 }
 
 #[test]
 fn the_first_token_of_a_window_may_be_missing() {
-    // At one a second it is minted a second before the window begins at 9 s.
+    // At one a second, the first token begins a second before 9 s.
     let begun = window(50).rolled(9 * SECOND, 10).expect("one has begun");
     let one = rate(1, SECOND);
     let half = 9 * SECOND - SECOND / 2;
     assert!(!begun.lacks_first(half, one));
     assert!(begun.lacks_first(half + 1, one));
-    // Where others may take it, or the window is not new, it is not missed.
+    // The token is not missed among others, or in an old window.
     let mut shared = begun;
     shared.seen.others = 1 << 32;
     assert!(!shared.lacks_first(9 * SECOND, one));
     assert!(!window(50).lacks_first(9 * SECOND, one));
-    // One that is alone has a whole token at the beginning, whatever the limit is.
+    // A client that is alone begins with a whole token, whatever the limit.
     let of_one = Ledger { limit: 1, ..begun };
     let resumed = of_one.resumed_at(10 * SECOND, one);
     assert_eq!(resumed, 8 * SECOND);
@@ -160,7 +160,7 @@ fn a_declared_rate_is_never_none() {
     };
     let slowest = Rate::from_bits(1 << 15);
     assert_eq!(plan(&year, 2 * SECOND, 10), (slowest, None));
-    // One that asks after an hour without a report goes at once.
+    // A request after an hour without a report goes at once.
     let hour = 3_600 * SECOND;
     assert_eq!(plan(&year, SECOND + hour - 1, 10), (slowest, None));
     let second = Rate::from_bits(u64::MAX / SECOND);

@@ -1,11 +1,11 @@
-//! What a throttle does (rule 11).
+//! The effects of a throttle (rule 11).
 
 use super::super::ledger::{Ledger, amount, to_i64};
 use super::super::throttle::Refused;
 use super::ledgers::{refused, window};
 use crate::fixed::SECOND;
 
-/// The report on the last send said that `left` were left.
+/// A ledger: the last send's report said `left`.
 fn told(left: u64) -> Ledger {
     Ledger {
         told: true,
@@ -48,7 +48,7 @@ fn one_without_a_report_says_nothing_of_what_is_left() {
         ..told(50)
     };
     assert_eq!((paused, doubt), (expected, false));
-    // Who has declared nothing for a window may have another limit now.
+    // A service that declares nothing for a window may have another limit.
     let silent = |now| Refused { now, ..refused(11) };
     assert!(!told(50).throttle(&silent(11 * SECOND)).1);
     let (changed, doubt) = told(50).throttle(&silent(11 * SECOND + 1));
@@ -92,7 +92,7 @@ fn reports_are_doubted_for_a_minute_at_least() {
 
 #[test]
 fn reports_that_say_too_much_keep_more_back() {
-    // A wait until the reset is this limit's, and no shorter one.
+    // Only a wait until the reset shows a refusal by this limit.
     let until = |until| Refused {
         until,
         ..refused(10)

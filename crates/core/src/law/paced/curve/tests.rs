@@ -1,4 +1,4 @@
-//! The curve at its marks, worked out by hand, and over any bits.
+//! The curve at points worked out by hand, and for arbitrary bits.
 
 use core::time::Duration;
 
@@ -7,9 +7,9 @@ use super::*;
 
 /// A step of the clock by which rates move.
 const STEP: u64 = 1 << 24;
-/// A trip that is remembered as it is: 1.879 s.
+/// A trip that packs exactly: 1.879 s.
 const LONG_TRIP: u64 = 112 * STEP;
-/// Times are rounded down to steps: this is one, and what is before it is not.
+/// Times are rounded down to steps. This time is a whole step.
 const NOW: u64 = 1_000_000 * STEP;
 
 fn per_second(tokens: u32) -> Rate {
@@ -30,7 +30,7 @@ fn rate_after(elapsed: u64, memory: CutState) -> u64 {
     micros(rate_at(&PacedSettings::new(), memory, NOW - elapsed, NOW))
 }
 
-/// Asserts a rate of `want` millionths, up to one and what packing the peak costs.
+/// Asserts a rate of `want` millionths, up to one and the loss of packing the peak.
 fn assert_near(got: u64, want: u64) {
     let error = 1 + want / 4_000_000;
     assert!(got.abs_diff(want) <= error, "got {got}, want {want}");
@@ -43,7 +43,7 @@ fn a_cut_takes_more_at_low_rates_but_at_most_45_percent() {
         (900, 100, 80_000_000),
         (900, 9, 5_100_000), // 0.1 and a third
         (900, 8, 4_400_000), // 0.1 + 0.354 is more than 0.45
-        (900, 5, 2_750_000), // 0.18 + 0.3 is more
+        (900, 5, 2_750_000), // 0.18 + 0.3 is more than 0.45
         (900, 4, 2_320_000), // 0.18 + 0.24
         (900, 1, 760_000),
         (990, 10_000, 9_800_000_000),
@@ -93,14 +93,13 @@ fn the_rate_returns_to_its_peak_by_a_fifth_power() {
 
 #[test]
 fn a_return_takes_fifteen_requests_between_two_and_a_half_seconds_and_twelve() {
-    // At the end of it the rate is the peak and the line: 0.06 of the peak each second, of a peak
-    // of 1/s.
+    // At the end of the return the rate is the peak and the line: 0.06 of the peak in each second.
     assert_near(rate_after(12 * SECOND, memory(1, 0, 0)), 1_720_000);
     assert_near(rate_after(6 * SECOND, memory(1, 0, 0)), 1_352_500);
     assert_near(rate_after(15 * SECOND / 2, memory(2, 0, 0)), 2_900_000);
     assert_near(rate_after(15 * SECOND / 4, memory(2, 0, 0)), 2_431_250);
     assert_near(rate_after(5 * SECOND / 2, memory(6, 0, 0)), 6_900_000);
-    // One doubling later, and half of one.
+    // A doubling time after the peak, and half of one.
     assert_near(rate_after(15 * SECOND, memory(2, 0, 0)), 5_800_000);
     assert_near(rate_after(45 * SECOND / 4, memory(2, 0, 0)), 3_600_000);
 }
@@ -114,7 +113,7 @@ fn beyond_its_peak_the_rate_doubles_in_2_5_s_or_four_trips() {
     // 8 × 1.879 s to the peak, and 4 × 1.879 s more: 200 and 1.5 × 22.549.
     let slow = memory(100, 0, LONG_TRIP);
     assert_near(rate_after(12 * LONG_TRIP, slow), 233_822_867);
-    // 28 × 2²⁴ ns are 470 ms: four of them are less than 2.5 s, and eight are more.
+    // Of trips of 28 × 2²⁴ ns, 470 ms, four are less than 2.5 s, and eight are more.
     let quick = memory(100, 0, 28 * STEP);
     // 149 steps later: 100, 100 × (2.4998 / 2.5)³ and 1.5 × 6.2579.
     assert_near(rate_after((224 + 149) * STEP, quick), 209_363_476);
@@ -122,11 +121,11 @@ fn beyond_its_peak_the_rate_doubles_in_2_5_s_or_four_trips() {
 
 #[test]
 fn a_return_takes_eight_trips_where_that_is_longer() {
-    // Half of it leaves a 32nd of the cut of 20 %; 1.5/s each second on top.
+    // Half of the return leaves a 32nd of the cut of 20 %; 1.5/s each second on top.
     let slow = memory(100, 0, LONG_TRIP);
     assert_near(rate_after(4 * LONG_TRIP, slow), 110_649_289);
     assert_near(rate_after(8 * LONG_TRIP, slow), 122_548_578);
-    // 8 × 1.879 s are more than 12 s, too.
+    // At 1/s, 8 × 1.879 s are more than 12 s, too.
     let low = memory(1, 0, LONG_TRIP);
     assert_near(rate_after(8 * LONG_TRIP, low), 1_901_943);
 }
@@ -157,7 +156,7 @@ fn an_exclusive_limit_is_returned_to_and_doubled_in_half_the_time() {
     // At low rates a doubling takes as long as the return.
     assert_near(rate(12_000, 1), 1_720_000);
     assert_near(rate(24_000, 1), 3_440_000);
-    // And eight trips are the longest of all.
+    // Eight trips are longer than all of these.
     let slow = memory(100, 0, LONG_TRIP);
     assert_near(rate_of(&settings, 16 * LONG_TRIP, slow), 245_097_157);
 }
@@ -175,10 +174,11 @@ fn a_slope_is_the_most_that_the_rate_gains() {
     for (millis, expected) in [(0, 80), (300, 83), (1_000, 90), (60_000, 680)] {
         assert_near(rate(millis, 0), expected * 1_000_000);
     }
-    // Where the curve is slower, it holds: 2.5 s after the cut it is at the peak.
+    // Where the curve is slower than the slope, the curve holds: 2.5 s after the cut the rate is at
+    // the peak.
     let usual = rate_after(5 * SECOND / 2, memory(100, 0, 0));
     assert_eq!(rate(2_500, 0), usual);
-    // On the way out of starvation, which begins at 10/s: 250 ms later at 12.5/s, not 20/s.
+    // A starved rate begins at 10/s, and is at 12.5/s 250 ms later, not at 20/s.
     assert_near(rate(250, 3), 12_500_000);
 }
 
@@ -190,17 +190,17 @@ fn a_shared_limit_is_returned_to_in_a_straight_line() {
     assert_near(rate_of(&settings, 0, law), 83_500_000);
     assert_near(rate_of(&settings, SECOND, law), 86_196_255);
     assert_near(rate_of(&settings, 8 * SECOND, law), 105_070_043);
-    // 10/s: 0.1 + 0.206 is more than 0.3. A second of λ = 0.55 and 0.3/s.
+    // 10/s: 0.1 + 0.206 is more than 0.3. λ is 0.55, and 0.3/s is gained each second.
     let law = memory(10, 0, 0);
     assert_near(rate_of(&settings, 0, law), 7_000_000);
     assert_near(rate_of(&settings, 3 * SECOND, law), 11_365_000);
-    // 1/s: as many cuts are wanted as at 100/s; 0.05/s each second.
+    // 1/s: λ is the same as at 100/s; 0.05/s each second.
     let law = memory(1, 0, 0);
     assert_near(rate_of(&settings, 0, law), 700_000);
     assert_near(rate_of(&settings, 3 * SECOND, law), 959_573);
 }
 
-/// At 10/s a cut is to be expected every 1/(0.55 + 0.3/3) s: three of them are 4.615 s.
+/// At 10/s a cut is expected every 1/(0.55 + 0.3/3) s. Three of these times are 4.615 s.
 #[test]
 fn a_shared_limit_without_a_cut_for_long_is_probed_by_a_cube() {
     let settings = PacedSettings::shared();
@@ -215,7 +215,7 @@ fn a_shared_limit_without_a_cut_for_long_is_probed_by_a_cube() {
             "{rate}, not {want}"
         );
     }
-    // Or four trips: 7.516 s.
+    // The unit of time is four trips if these are longer: 7.516 s.
     let slow = memory(10, 0, LONG_TRIP);
     let want = line(calm + 4 * LONG_TRIP) * 2;
     let rate = rate_of(&settings, calm + 4 * LONG_TRIP, slow);
@@ -243,7 +243,7 @@ fn a_cut_of_a_shared_limit_takes_30_percent_at_most_unless_beta_takes_more() {
     assert_near(micros(before_cut(&settings, per_second(1))), 1_428_571);
 }
 
-/// 0.06 of 6.25/s is 0.15 of its root: below that the first counts, above it the second.
+/// 0.06 of 6.25/s is 0.15 of its root. Below 6.25/s the first of these counts, above it the second.
 #[test]
 fn the_line_is_the_lesser_of_two() {
     assert_near(rate_after(3 * SECOND, memory(5, 0, 0)), 5_900_000);
@@ -265,13 +265,13 @@ fn a_starved_rate_doubles_in_each_step_to_what_a_cut_leaves() {
     ] {
         assert_near(rate_after(millis * SECOND / 1_000, law), want);
     }
-    // From there it returns as after a cut.
+    // From there the rate returns as after a cut.
     assert_near(rate_after(2 * SECOND, law), 101_250_000);
     // A step is two trips, if that is more than 250 ms.
     let slow = memory(100, 3, LONG_TRIP);
     assert_near(rate_after(2 * LONG_TRIP, slow), 20_000_000);
     assert_near(rate_after(6 * LONG_TRIP, slow), 80_000_000);
-    // 7 × 2²⁴ ns are 117 ms: two of them are less than 250 ms.
+    // Two trips of 7 × 2²⁴ ns, 117 ms, are less than 250 ms.
     let quick = memory(100, 3, 7 * STEP);
     assert_near(rate_after(SECOND / 4, quick), 20_000_000);
     let between = memory(100, 3, 8 * STEP);
@@ -333,7 +333,7 @@ fn a_rate_keeps_between_floor_and_ceiling() {
 #[test]
 fn growth_ends_64_doubling_times_after_the_peak_and_the_line_after_4096_seconds() {
     let law = memory(1, 0, 0);
-    // 64³ + 1, and 0.06 each second.
+    // The factor 64³ + 1, and 0.06/s each second.
     assert_near(rate_after(780 * SECOND, law), 262_191_800_000);
     assert_near(rate_after(2_048 * SECOND, law), 262_267_880_000);
     assert_near(rate_after(4_096 * SECOND, law), 262_390_760_000);
@@ -348,7 +348,7 @@ fn growth_ends_64_doubling_times_after_the_peak_and_the_line_after_4096_seconds(
     );
 }
 
-/// Any memory, at any time: no overflow, within the limits, and never slower later.
+/// At any memory and time nothing overflows, and the rate is within the limits and never falls.
 #[test]
 fn no_bits_overflow_and_no_rate_falls_between_two_cuts() {
     let mut rng = fastrand::Rng::with_seed(2);

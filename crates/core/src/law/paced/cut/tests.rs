@@ -1,4 +1,4 @@
-//! What follows a throttle and a window, case by case, at the very edges between the cases.
+//! The effects of a throttle and of a window, at the very edges between the cases.
 
 use core::time::Duration;
 
@@ -11,7 +11,7 @@ const MILLI: u64 = SECOND / 1_000;
 const STEP: u64 = 1 << 24;
 /// When the last cut was, a whole number of steps.
 const SINCE: u64 = 1_000_000 * STEP;
-/// A rate that loses nothing to packing: 59.6/s.
+/// A raw rate that packs exactly: 59.6/s.
 const EXACT: u128 = 1 << 40;
 
 fn defaults() -> PacedSettings {
@@ -50,7 +50,7 @@ const fn delivered(count: u64, elapsed: u64) -> Delivered {
     }
 }
 
-/// A memory with the trip that `seen` gave.
+/// A memory with a trip as [`seen`] gives it.
 fn memory(peak: Rate, ramp: u32, trip: u64) -> CutState {
     CutState::new(peak, ramp, CoarseRtt::new(trip))
 }
@@ -69,7 +69,7 @@ fn the_first_cut_is_at_the_rate_delivered_and_the_one_throttled() {
     first.delivered = Some(delivered(8, SECOND));
     let known = memory(per_second(9), 0, 100 * MILLI);
     assert_eq!(first_cut(&defaults(), &first), known);
-    // With fewer it is no more than a hint, 2¹⁰ times too low and ramped up to.
+    // Fewer than eight are next to nothing: the peak is 2¹⁰ times the rate, with ten halvings.
     first.delivered = Some(delivered(7, SECOND));
     let blind = memory(per_second(8 * 1_024), 10, 100 * MILLI).blind();
     assert_eq!(first_cut(&defaults(), &first), blind);
@@ -91,7 +91,7 @@ fn a_first_cut_after_many_in_a_short_time_begins_below_their_rate() {
     }
 }
 
-/// The hint silences the client that was refused, so that nothing corrects a first estimate.
+/// The hint silences the refused requests, so that nothing corrects a first estimate.
 #[test]
 fn a_first_cut_with_a_hint_takes_what_came_at_once_for_100_ms() {
     let mut first = seen(0, 40 * MILLI, 0);
@@ -124,7 +124,7 @@ fn a_first_cut_with_nothing_delivered_takes_one_request_in_a_trip() {
         let first = first_cut(&defaults(), &seen(0, trip, 0));
         assert_eq!(first, memory(peak, 10, trip).blind(), "a trip of {trip} ns");
     }
-    // A request sent later than it was throttled took no time.
+    // A request that seems to be sent after its throttle took no time.
     let mut odd = seen(0, 0, 0);
     odd.sent = u64::MAX;
     assert_eq!(
@@ -162,14 +162,14 @@ fn the_first_throttle_of_fewer_than_one_a_second_is_a_shut() {
         assert!([Verdict::Shut, Verdict::Cut(memory)].contains(&verdict));
         verdict == Verdict::Shut
     };
-    // With the one that was throttled: 8 in 8.1 s, and in 7.9 s.
+    // With the throttled request: 8 in 8.1 s, and in 7.9 s.
     for (millis, is_shut) in [(8_100, true), (7_900, false)] {
         first.delivered = Some(delivered(7, millis * MILLI));
         assert_eq!(shuts(&defaults(), &first), is_shut);
     }
-    // A trip of two seconds says nothing of the rate.
+    // A trip of two seconds says nothing about the rate.
     assert!(!shuts(&defaults(), &seen(0, 2 * SECOND, 0)));
-    // Nor is a floor ever shut.
+    // At the floor nothing is shut.
     let floor = defaults().to_builder().floor(3, Duration::from_secs(4));
     first.delivered = Some(delivered(19, 40 * SECOND));
     assert!(shuts(&defaults(), &first));
@@ -201,7 +201,7 @@ fn what_was_sent_when_a_pause_ended_was_sent_after_it() {
     assert_eq!(after(last), Some(Verdict::Shut));
 }
 
-/// Or a client whose bursts all end in a pause would never be cut.
+/// Otherwise a client whose bursts all end in a pause would never be cut.
 #[test]
 fn after_a_pause_the_first_throttle_cuts() {
     let mut last = cut(per_second(1_000), 1);
@@ -213,19 +213,19 @@ fn after_a_pause_the_first_throttle_cuts() {
     assert_eq!(after_throttle(&defaults(), last, &soon), Some(peak));
 }
 
-/// A request must be sent after the cut by the smallest time there is.
+/// A request counts if it was sent a nanosecond after the cut.
 #[test]
 fn a_starved_law_that_got_nothing_of_what_was_sent_right_after_the_cut_is_shut() {
     let last = cut(per_second(100), 3);
     let span = 10 * MILLI;
     let sent_at = |after| super::after_throttle(&defaults(), last, &seen(span, span - after, 0));
     assert_eq!([0, 1].map(sent_at), [None, Some(Verdict::Shut)]);
-    // Too soon for anything else.
+    // Too soon for another cut.
     let one = super::after_throttle(&defaults(), last, &seen(MILLI, 1, 1));
     assert_eq!(one, None);
 }
 
-/// Or a plain limiter, whose floor is its rate, would be shut by a throttle.
+/// Otherwise a throttle would shut a plain limiter, whose floor is its rate.
 #[test]
 fn at_the_floor_nothing_is_shut() {
     let floor = defaults().to_builder().floor(100, Duration::from_secs(1));
@@ -237,7 +237,7 @@ fn at_the_floor_nothing_is_shut() {
     }
 }
 
-/// Too few answers in a second for a law of seconds.
+/// Below one a second, a law of seconds has too few answers.
 #[test]
 fn a_throttle_below_one_a_second_is_for_the_law_of_windows() {
     let after = |peak: Rate| {
@@ -249,7 +249,7 @@ fn a_throttle_below_one_a_second_is_for_the_law_of_windows() {
     assert!(matches!(after(per_second(2)), Some(Verdict::Cut(_))));
 }
 
-/// 8/s is back at its peak after 2.5 s; in four seconds and a microsecond it allows 32.
+/// A rate of 8/s is back at its peak after 2.5 s, and allows 32 in four seconds and a microsecond.
 #[test]
 fn a_law_that_got_less_than_an_eighth_of_32_and_more_is_shut() {
     let last = cut(per_second(8), 0);
@@ -265,7 +265,7 @@ fn a_law_that_got_less_than_an_eighth_of_32_and_more_is_shut() {
     assert_eq!(next.ramp(), 0, "one of 31");
     let next = after(4 * trip, 1).expect("a cut");
     assert_eq!(next.ramp(), 0, "after two seconds, and four trips");
-    // Uncounted, it is taken to have got what it allowed.
+    // Without counts, the law is taken to have got what it allowed.
     let mut uncounted = seen(span, trip, 0);
     uncounted.since_cut = None;
     let next = after_throttle(&defaults(), last, &uncounted);
@@ -294,7 +294,7 @@ fn a_throttle_in_the_first_tenth_of_a_second_of_few_belongs_to_the_cut() {
     let after = |last, span| after_throttle(&defaults(), last, &seen(span, MILLI, 9)).is_some();
     assert!(!after(few, 100 * MILLI - 1));
     assert!(after(few, 100 * MILLI));
-    // 10,000/s is cut to 8,900/s: 32 in 3.6 ms. In 3.5 it is 31.
+    // 10,000/s is cut to 8,900/s: 32 in 3.6 ms, 31 in 3.5 ms.
     let many = cut(per_second(10_000), 0);
     assert!(after(many, 3_600_000));
     assert!(!after(many, 3_500_000));
@@ -350,14 +350,14 @@ fn a_cut_soon_after_the_last_is_at_the_average_if_that_is_under_three_quarters()
     assert_eq!(Rate::from_ratio(84, span), last.memory.peak().scaled(3, 4));
     let sent_at = |span| rate_at(&defaults(), last.memory, SINCE, SINCE + span - STEP);
     assert_eq!(after(82, span), Some(memory(sent_at(span), 0, STEP)));
-    // From two seconds on the windows say more.
+    // From two seconds on, the windows decide.
     let late = 2 * SECOND;
     let average = Rate::from_ratio(52, late - 1);
     assert_eq!(after(50, late - 1), Some(memory(average, 0, STEP)));
     assert_eq!(after(50, late), Some(memory(sent_at(late), 0, STEP)));
 }
 
-/// What the law allowed is counted at no more than the peak, however high the rate has grown.
+/// Responses are expected at no more than the peak, however high the rate has grown.
 #[test]
 fn what_was_expected_is_at_most_the_peak() {
     let last = cut(per_second(100), 0);
@@ -383,7 +383,7 @@ fn a_cut_is_at_the_rate_delivered_and_at_most_at_what_was_sent_at() {
     assert_eq!(after(5, short / 2), at_sent, "too few to decide");
     assert_eq!(after(300, SECOND), at_sent, "more than was sent at");
     assert_eq!(after(150, SECOND), Some(memory(per_second(150), 0, STEP)));
-    // 57 % of 206.9/s: 118 decide, 117 do not.
+    // 57 % of 206.9/s is just under 118.
     assert_eq!(sent_at.scaled(57, 100).tokens_in(SECOND), 117);
     assert_eq!(after(117, SECOND), at_sent, "not held back by the service");
     assert_eq!(after(118, SECOND), Some(memory(per_second(118), 0, STEP)));
@@ -407,7 +407,7 @@ fn a_cut_keeps_to_the_limits() {
         .build()
         .expect("a floor");
     let last = cut(per_second(100), 0);
-    // The average is 52 in two seconds, less than the floor.
+    // The average, 52 in two seconds, is less than the floor.
     let next = after_throttle(&settings, last, &seen(2 * SECOND - 1, STEP, 50));
     assert_eq!(next, Some(memory(per_second(90), 0, STEP)));
 }
@@ -422,7 +422,7 @@ fn a_cut_of_a_shared_limit_is_at_the_rate_sent_after_one_trip() {
     throttled.delivered = Some(delivered(118, SECOND));
     let next = after_throttle(&shared, last, &throttled);
     assert_eq!(next, Some(memory(sent_at, 0, STEP)));
-    // Within two seconds what came since the cut decides, if it is far less.
+    // Within two seconds the responses since the cut decide, if they are far fewer.
     let few = after_throttle(&shared, last, &seen(SECOND, STEP, 50));
     assert_eq!(few, Some(memory(per_second(52), 0, STEP)));
     let next = after_throttle(&shared, last, &seen(SECOND, SECOND - 1, 90));
@@ -435,7 +435,7 @@ fn a_cut_of_a_shared_limit_is_at_the_rate_sent_after_one_trip() {
 
 #[test]
 fn a_hint_is_for_all_while_nothing_gets_through() {
-    // 100/s is cut to 80/s: four are to be expected after 48.3 ms, 33 in 370 ms.
+    // 100/s is cut to 80/s: four responses are expected in 48.3 ms, 33 in 370 ms.
     let last = cut(per_second(100), 0);
     let obeys = |last, span, count| obeys_hint(&defaults(), Some(last), &seen(span, 0, count));
     for (millis, count, all) in [
@@ -452,7 +452,7 @@ fn a_hint_is_for_all_while_nothing_gets_through() {
             "{count} in {millis} ms"
         );
     }
-    // Nor before that: another hint is not waited for.
+    // If nothing got through before the cut either, the first hint pauses everything.
     let starved = cut(per_second(100), 2);
     let mut paused = last;
     paused.memory = paused.memory.with_pause();
@@ -474,7 +474,7 @@ fn a_hint_is_for_all_if_nothing_was_ever_delivered() {
         first.delivered = Some(delivered(1, SECOND));
         assert!(!obeys_hint(&defaults(), None, &first));
     }
-    // Of a limiter that limits from the start, and was never cut.
+    // A limiter that limits from the start, and was never cut.
     let start = cut(per_second(100), 0);
     first.since_cut = None;
     assert!(!obeys_hint(&defaults(), Some(start), &first));

@@ -1,4 +1,4 @@
-//! Which memories there are: 49 bits, and what is lost in them.
+//! Memories of 49 bits, and what rounding loses in them.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! When a window ends, and what it says.
+//! The end of a window, and its rate.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn per_second(tokens: u32) -> Rate {
     Rate::from_ratio(tokens, SECOND)
 }
 
-/// A window of `count` responses in `millis`, after one of ten a second.
+/// A window of `count` responses in `millis`, after a window of ten a second.
 fn after_ten(count: u64, millis: u64) -> Delivered {
     Delivered {
         before: per_second(10),
@@ -79,7 +79,7 @@ fn a_window_before_of_few_counts_for_eight_responses_up_to_eight_seconds() {
 #[test]
 fn responses_are_those_of_both_windows() {
     assert_eq!(first(7, SECOND).responses(), 7);
-    // Ten a second is rounded, and nine whole ones or ten are in a second of it.
+    // Ten a second is rounded, so that a second has nine or ten whole responses.
     let ten = per_second(10).tokens_in(SECOND);
     assert_eq!(after_ten(7, 100).responses(), 7 + ten);
 }

@@ -8,28 +8,28 @@ use core::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PacedSettingsError {
-    /// A rate outside one token a day to one in each nanosecond.
+    /// A rate that is not between one token a day and one in a nanosecond.
     #[non_exhaustive]
     Rate {
         /// Which one.
         setting: &'static str,
-        /// So many tokens ...
+        /// The number of tokens.
         tokens: u32,
-        /// ... in this time.
+        /// The time that the tokens are for.
         per: Duration,
     },
     /// The rates are not in order: floor, initial rate, ceiling.
     #[non_exhaustive]
     Order {
-        /// The one that should be lower.
+        /// The rate that should be lower.
         above: &'static str,
-        /// The one that should be higher.
+        /// The rate that should be higher.
         below: &'static str,
     },
     /// β outside 50 % to 99 %.
     #[non_exhaustive]
     Beta {
-        /// What was given, in thousandths.
+        /// The value given, in thousandths.
         permille: u16,
     },
     /// A burst above 10 seconds.
@@ -50,7 +50,7 @@ pub enum PacedSettingsError {
         /// What was given.
         cycle: Duration,
     },
-    /// A setting that a limiter keeps as it was made, was to be changed.
+    /// A change of a setting that a limiter keeps for its life.
     #[non_exhaustive]
     Unchangeable {
         /// Which one.

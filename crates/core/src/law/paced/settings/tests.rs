@@ -18,7 +18,7 @@ const RATES: [(&str, Setter); 4] = [
     ("longest slope", PacedSettingsBuilder::max_slope),
 ];
 
-/// Settings with the lowest floor there is, so that any rate is in order.
+/// Settings with the lowest possible floor, so that any rate is in order.
 fn lowest() -> PacedSettingsBuilder {
     PacedSettings::builder().floor(1, DAY)
 }
@@ -119,7 +119,7 @@ fn each_setter_sets_what_it_names() {
 #[test]
 fn floor_initial_rate_and_ceiling_are_in_order_and_may_be_equal() {
     let build = |floor, initial, ceiling| {
-        // In whatever order they are set.
+        // The order of the setters does not matter.
         PacedSettings::builder()
             .ceiling(ceiling, ONE_SECOND)
             .floor(floor, ONE_SECOND)

@@ -1,5 +1,4 @@
-//! The settings as they stand in a file: rates as so many tokens in a time, and what is wrong found
-//! by the builder.
+//! The text form of the settings: rates as tokens in a time. The builder finds what is wrong.
 
 use core::num::NonZeroU64;
 use core::time::Duration;
@@ -11,7 +10,7 @@ use crate::fixed::Rate;
 use crate::law::paced::LearnedRate;
 use crate::text::by_name;
 
-/// So many tokens in a time.
+/// A rate: `tokens` in each `per`.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RateText {
@@ -19,7 +18,7 @@ struct RateText {
     per: Duration,
 }
 
-/// What may stand in a file; what does not is as by default.
+/// The settings that a file may have; a missing setting has its default.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PacedText {
@@ -42,7 +41,7 @@ impl<'de> Deserialize<'de> for PacedSettings {
     }
 }
 
-/// Hands the values that are there to their setters.
+/// Passes the present values to their setters.
 macro_rules! set {
     ($settings:ident, $text:ident: $($rate:ident)+; $($value:ident)+) => {
         $(if let Some(RateText { tokens, per }) = $text.$rate {
@@ -74,7 +73,7 @@ const fn span(cycle: NonZeroU64) -> Duration {
     Duration::from_nanos(cycle.get())
 }
 
-/// What was learned: so many tokens in a time, and the time of a cycle, if it is known.
+/// The text form of [`LearnedRate`]: tokens in a time, and the length of a cycle, if known.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::law::paced) struct LearnedText {
@@ -113,17 +112,17 @@ impl TryFrom<LearnedText> for LearnedRate {
 }
 
 impl From<Rate> for RateText {
-    /// Returns the simplest numbers that round to `rate`: those that it was made of, or smaller
-    /// ones.
+    /// Returns the simplest numbers that round to `rate`: the numbers that it was made of, or
+    /// smaller ones.
     fn from(rate: Rate) -> Self {
         if rate == Rate::MAX {
-            // All that is faster counts as this.
+            // A faster rate saturates at one token in a nanosecond.
             let per = Duration::from_nanos(1);
             return Self { tokens: 1, per };
         }
-        // In quarters of a unit: half a unit, and above 44 bits half of the last place besides, as
-        // what is rounded to units is rounded again. Below a power of two the places are
-        // half as far apart, but the simplest numbers are those of the power: one token.
+        // Bounds are in quarters of a unit. A rate is off by half a unit, and above 44 bits by half
+        // of the last place too, as it is rounded twice. Below a power of two the places are half
+        // as far apart, but the simplest numbers are still those of the power: one token.
         let raw = u128::from(rate.raw()) << 2;
         let place = u128::from(rate.last_place());
         let half = place.wrapping_mul(2);
@@ -131,7 +130,7 @@ impl From<Rate> for RateText {
             1 => (2, 2),
             _ => (half.wrapping_add(2), half.wrapping_sub(2)),
         };
-        // An end may round to the next rate; what lies within the inner limits does not.
+        // The ends of the outer range may round to the next rate; the inner range does not.
         [(below, above), (place, place.wrapping_sub(1))]
             .into_iter()
             .map(|(below, above)| {
@@ -152,9 +151,9 @@ impl From<Rate> for RateText {
     }
 }
 
-/// Returns the fraction between `low / unit` and `high / unit` that has the least numbers.
+/// Returns the fraction between `low / unit` and `high / unit` with the smallest numbers.
 fn simplest(low: u128, high: u128, unit: u128) -> (u128, u128) {
-    /// The same between two fractions, by their continued ones.
+    /// Returns the simplest fraction between two others, by continued fractions.
     fn between(low: (u128, u128), high: (u128, u128)) -> (u128, u128) {
         let whole = low.0.checked_div(low.1).unwrap_or(0);
         let rest = |(top, bottom): (u128, u128)| top.wrapping_sub(whole.wrapping_mul(bottom));

@@ -1,4 +1,4 @@
-//! Windows, rule by rule.
+//! Tests of cycles, rule by rule.
 
 use super::*;
 use crate::law::paced::coarse::{OF_CALM, OF_RATE, pack};
@@ -6,21 +6,21 @@ use crate::law::paced::cycle::MOST_CALM;
 
 /// The unit of waits.
 const TICK: u64 = 1 << WAIT_BITS;
-/// When the last refusal was heard, or the cycle opened.
+/// The time of the last refusal, or of the opening.
 const SINCE: u64 = (SECOND * 10_000) >> WAIT_BITS << WAIT_BITS;
-/// What was counted until then.
+/// The sum of all counts at [`SINCE`].
 const SUM: u64 = 10_000;
 
 fn settings() -> PacedSettings {
     PacedSettings::new()
 }
 
-/// A cycle of `span` until `SINCE`, in which `count` were accepted, up to a sum of [`SUM`].
+/// A cycle of `span` that ends at [`SINCE`], and accepted the last `count` of [`SUM`].
 fn cycle(span: u64, count: u64) -> Cycle {
     Cycle::new(SINCE - span, SUM - count)
 }
 
-/// What is heard at `now`, without a hint, of a request that was sent `trip` ago.
+/// A response at `now`, without a hint, to a request sent `trip` before.
 fn seen(now: u64, trip: u64, cycle: Cycle) -> Seen {
     Seen {
         now,
@@ -32,13 +32,13 @@ fn seen(now: u64, trip: u64, cycle: Cycle) -> Seen {
     }
 }
 
-/// An opening at a rate that a word holds, of so many quarters of an answer.
+/// The state after an opening, as a word holds it, with a calm in quarters of an answer.
 fn open(rate: Rate, calm: u64) -> Open {
     let memory = Open { rate, calm }.memory();
     Open::of(memory).expect("it is open")
 }
 
-/// A service that was found shut at [`SINCE`], and the next knock `wait` after that.
+/// A service that was found shut at [`SINCE`], with the next knock `wait` later.
 fn shut(rate: Rate, grown: Option<u64>, knocked: bool, wait: u64) -> Shut {
     Shut {
         rate,
@@ -50,12 +50,12 @@ fn shut(rate: Rate, grown: Option<u64>, knocked: bool, wait: u64) -> Shut {
     }
 }
 
-/// A wait, as a word holds it, in its units.
+/// A wait as a word holds it, in [`TICK`]s.
 fn ticks(nanos: u64) -> u64 {
     unpack(pack_up(nanos / TICK, OF_WAIT), OF_WAIT)
 }
 
-/// A rate of one in `nanos`, as a word holds it.
+/// A rate of one token in `nanos`, as a word holds it.
 fn one_in(nanos: u64) -> Rate {
     kept(Rate::from_ratio(1, nanos))
 }
@@ -64,7 +64,7 @@ fn kept(rate: Rate) -> Rate {
     Rate::from_raw(unpack(pack(rate.raw(), OF_RATE), OF_RATE).into())
 }
 
-/// The time from which a limit mints, and what is remembered.
+/// The time from which the knock is minted, and the remembered state.
 fn waits((since, memory): (u64, CutState)) -> (u64, Shut) {
     (since, Shut::of(memory).expect("it is shut"))
 }
@@ -74,7 +74,7 @@ fn knocked(shut: Shut, since: u64, seen: &Seen) -> Option<Shut> {
     Some(waits((since, memory)).1)
 }
 
-/// Whether rate, calm and start are those of a window, or the law of seconds goes on.
+/// The opening and its cycle; `None` if the law of seconds goes on.
 fn opened(shut: Shut, since: u64, seen: &Seen) -> Option<(Open, Cycle)> {
     let (memory, cycle) = shut.opened(&settings(), since, seen)?;
     Open::of(memory).map(|open| (open, cycle))
@@ -160,7 +160,7 @@ fn no_window_holds_a_rate_that_has_grown_by_half_by_32_answers_in_twice_the_cycl
         open(rate, 160).is_beyond(calms << 10, cycle, SUM, SINCE)
     };
     let (two, long) = (kept(Rate::from_ratio(3, SECOND)), SECOND * 21);
-    // A fortieth of the cube of three calms is more than a half.
+    // A fortieth of the cube of three calms is more than half.
     assert!(free(two, 3, 32, long));
     assert!(!free(two, 2, 32, long) && !free(two, 3, 31, long));
     assert!(!free(two, 3, 32, SECOND * 19));
@@ -172,7 +172,7 @@ fn growth_begins_anew_below_two_a_second_and_is_left_to_seconds_from_there_on() 
     let half = one_in(SECOND / 2);
     let anew = |rate, grown| open(rate, 160).anew(grown).and_then(Open::of);
     let grown = anew(one_in(SECOND * 60), one_in(SECOND * 4)).expect("below two a second");
-    // 40 answers to the power of three quarters of a fourth, in quarters: 56.6.
+    // 40 answers, times a quarter to the power of three quarters, in quarters: 56.6.
     assert_eq!((grown.rate, grown.calm), (one_in(SECOND * 4), 56));
     assert_eq!(anew(one_in(SECOND), half.doubled()), None);
     assert_eq!(anew(half.doubled(), one_in(SECOND)), None);
@@ -190,7 +190,7 @@ fn a_calm_is_at_most_what_a_word_holds() {
 fn a_shut_service_is_remembered() {
     let open = open(one_in(SECOND / 3), 160);
     let now = seen(SINCE, 0, cycle(SECOND, 9));
-    // After two calms: a fifth, which is 26 parts of 128 in four bits.
+    // After two calms the growth is a fifth: 26 of 128 parts, in four bits.
     let (since, shut) = waits(Shut::after(
         &settings(),
         open,
@@ -277,7 +277,7 @@ fn the_first_wait_is_the_own_spacing() {
     );
     assert_eq!(first(0, cycle(SECOND * 1_000, 2)), ticks(SECOND * 60));
     assert_eq!(first(0, cycle(SECOND * 1_000, 0)), ticks(SECOND * 4));
-    // Nothing was counted yet, or it was forgotten.
+    // Nothing was counted yet, or the counts were forgotten.
     assert_eq!(first(0, Cycle::default()), ticks(SECOND * 4));
 }
 
@@ -308,7 +308,7 @@ fn the_second_wait_is_twice_the_first_and_later_ones_grow_by_what_was_accepted()
     assert_eq!(next(Some(0), true, wait, 0), 2 << 10);
     assert_eq!(next(Some(0), true, wait, 1_200), 1_280);
     assert_eq!(next(Some(0), true, wait, 400 * 15), 1_088);
-    // Under the law of seconds until now: as if 1,200 were accepted, and below half a second twice.
+    // After the law of seconds, 1,200 count as accepted, and waits below half a second double.
     assert_eq!(next(None, true, wait, 400 * 15), 1_280);
     assert_eq!(next(None, true, TICK << 8, 1_200), 2 << 8);
     assert_eq!(next(None, true, TICK << 9, 1_200), 640);
@@ -340,13 +340,13 @@ fn a_hint_pauses_until_its_time_and_the_knock_comes_a_wait_later() {
     let (since, shut) = waits(last.limit(&settings(), &hint));
     assert_eq!((since, shut.hinted, shut.wait), (until, true, wait));
     assert_eq!(shut.rate(), Rate::from_ratio(1, wait));
-    // What is sent when it ends is a knock, and nothing before.
+    // A request sent when the pause ends is a knock; an earlier request is not.
     for (sent, is_knock) in [(until - 1, false), (until, true), (until + 1, true)] {
         let now = seen(sent, 0, nine);
         assert_eq!(knocked(shut, since, &now).is_some(), is_knock);
         assert_eq!(shut.opened(&settings(), since, &now).is_some(), is_knock);
     }
-    // What was sent before says when it ends, if that is later.
+    // The refusal of an earlier request may make the pause longer.
     let memory = last.limit(&settings(), &seen(SINCE, 0, nine)).1;
     let pause = Cut {
         memory,
@@ -378,7 +378,7 @@ fn the_next_rate_is_the_mean_of_the_cycle() {
     let wait = TICK << 12;
     let since = SINCE + wait / PAUSE;
     let last = shut(one_in(SECOND * 2), Some(ONE / 2), false, wait);
-    // 40 in 64 s: the opening is between the refusal and the knock, 4 s later.
+    // 40 in 64 s: the opening is midway between the refusal and the knock 4 s later.
     let now = seen(SINCE + SECOND * 4, 0, cycle(SECOND * 62, 40).after(0, 640));
     let (open, next) = opened(last, since, &now).expect("a window");
     let start = now.cycle.start().expect("begun");
@@ -387,7 +387,7 @@ fn the_next_rate_is_the_mean_of_the_cycle() {
     assert_eq!(next.start(), Some(at >> 16 << 16));
     assert_eq!((next.count(SUM + 1), next.before() / TICK), (1, 60_416));
     assert_eq!((at - start) / TICK, 61_035, "rounded down");
-    // Those before count in part: 40 of a calm of 160 leave seven eighths.
+    // Earlier cycles count in part: 40 of a calm of 160 leave seven eighths.
     let short = Seen {
         cycle: now.cycle.after(TICK << 16, 640),
         ..now
@@ -416,7 +416,7 @@ fn a_cycle_of_two_is_no_slower_than_its_last_gap_and_no_rate_falls_by_more_than_
     let gap = SECOND * 20;
     assert_eq!(mean(slow, ONE, 2, SECOND * 600, gap), Some(one_in(gap)));
     assert_eq!(mean(slow, ONE, 3, SECOND * 600, gap), Some(slow.half()));
-    // After the longest wait the opening is half a gap ago.
+    // After the longest wait the gap counts as half.
     let longest = TICK * ticks(LONGEST);
     let since = SINCE + longest / PAUSE;
     for (knocked, part) in [(true, 2), (false, 1)] {
@@ -426,7 +426,7 @@ fn a_cycle_of_two_is_no_slower_than_its_last_gap_and_no_rate_falls_by_more_than_
         assert_eq!(open.rate, one_in(longest / part));
     }
     assert_eq!(mean(fast, 0, 30, SECOND * 600, gap), Some(fast.half()));
-    // It is at most what was refused.
+    // The next rate is at most the rate that was refused.
     assert_eq!(
         mean(slow, ONE / 4, 10, SECOND, 2),
         Some(kept(more(slow, ONE / 4)))
@@ -443,7 +443,7 @@ fn a_calm_falls_by_an_eighth_at_most_after_five_answers() {
         let shut = shut(one_in(SECOND * 8), Some(0), true, wait);
         opened(shut, since, &now).expect("a window").0.calm
     };
-    // Of 0.1 a second: 160 times the power of three quarters.
+    // At 0.1 a second: 160 quarters, times the power of three quarters.
     assert_eq!([4, 5].map(calm), [28, 896]);
 }
 
@@ -459,11 +459,11 @@ fn where_a_cycle_beats_its_rate_the_mean_lags() {
         let open = opened(shut(rate, Some(grown), true, wait), since, &now)?.0;
         Some((own, open.rate))
     };
-    // Twice the rate in the mean, and eight times at the end: the root of that is about four.
+    // The mean is twice the rate, and the end eight times: the root of their product is about four.
     let (own, rate) = next(7 * ONE, 40, SECOND * 20).expect("a window");
     let ratio = rate.raw() * 100 / own.raw();
     assert!((190..210).contains(&ratio), "{ratio} %");
-    // Too few.
+    // Too few answers.
     let (own, rate) = next(7 * ONE, 19, SECOND * 10).expect("a window");
     assert_eq!(rate, kept(own));
 }
@@ -490,7 +490,7 @@ fn an_outage_is_for_the_law_of_seconds_unless_the_last_cycle_was_as_long() {
         next.before() / TICK,
         unpack(pack(SECOND * 150 / TICK, OF_CALM), OF_CALM)
     );
-    // Once more after as long, and after twice as long.
+    // A second cycle as long, and one twice as long.
     let again = next.anew(SINCE - SECOND * 100, SUM - 500);
     assert!(play(again, true, SECOND * 50).0);
     let longer = next.anew(SINCE - SECOND * 250, SUM - 500);
@@ -519,7 +519,7 @@ fn what_is_shut_for_less_than_a_second_is_for_the_law_of_seconds_but_not_twice_f
         [7, 8].map(|count| play(fast, next, count, short).0),
         [true, false]
     );
-    // Of two or fewer the time says nothing.
+    // After two answers or fewer the length says nothing.
     assert_eq!(
         [2, 3].map(|count| play(fast, none, count, long).0),
         [false, true]
@@ -560,8 +560,8 @@ fn time_in_which_no_knock_was_sent_is_no_part_of_a_cycle() {
     assert_eq!((same, later), (open, next.moved(late)));
 }
 
-/// A knock that goes at the very moment that the service had said, after few were accepted: the
-/// time since is no gap that a rate could follow from.
+/// A knock goes at the very moment that the service had said, after few answers. The time since the
+/// pause is no gap from which a rate could follow.
 #[test]
 fn a_knock_at_the_end_of_a_pause_is_no_rate() {
     let since = SECOND * 600;

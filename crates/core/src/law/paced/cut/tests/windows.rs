@@ -1,14 +1,14 @@
-//! What a window makes of the law's memory, and when the law is over.
+//! The effect of a window on the law's memory, and when the limit ends.
 
 use super::*;
 
-/// The rate that a window must have counted for `proven` to be proven.
+/// The rate that a window must have counted to prove `proven`.
 fn counted(proven: Rate) -> Rate {
     Rate::from_raw(u128::from(proven.raw()) + u128::from(Rate::from_ratio(3, SECOND).raw()))
 }
 
-/// β is a half and the floor 2³⁹ units: with a peak at it the rate is 2³⁹, and twice that lifts it
-/// no more.
+/// β is a half, and the floor 2³⁹ units. With a peak at the floor, twice 2³⁹ lifts the rate no
+/// more.
 #[test]
 fn a_window_lifts_a_rate_that_is_less_than_beta_of_what_it_proves() {
     let settings = defaults()
@@ -43,7 +43,7 @@ fn three_responses_a_second_prove_nothing() {
     assert!(next.peak().raw().abs_diff(per_second(1).raw()) <= 1 << 13);
 }
 
-/// A peak of 10 × 2⁴⁰ units, halved eight times: what of it is proven.
+/// A peak of 10 × 2⁴⁰ units, halved eight times, and its proven part.
 #[test]
 fn a_starved_law_keeps_a_peak_of_which_a_good_part_is_proven() {
     let peak = Rate::from_raw(EXACT * 10);
@@ -108,7 +108,7 @@ fn the_law_is_over_after_thirty_calm_seconds_with_twice_the_peak_delivered() {
     assert!(!is_over(&settings, blind, calm + 1, twice));
 }
 
-/// A cut of a service that is near.
+/// A cut of a service with short trips.
 fn near(peak: u32) -> Cut {
     Cut {
         memory: memory(per_second(peak), 0, 0),
@@ -137,7 +137,7 @@ fn beyond_the_peak_the_rate_at_most_doubles_in_a_window() {
         rate_within(&settings, last, window, SINCE + now * SECOND)
     };
     let at = |now: u64| rate_at(&settings, last.memory, SINCE, SINCE + now * SECOND);
-    // Up to the peak time leads back, however little was delivered.
+    // Up to the peak, time leads back, however little was delivered.
     assert_eq!(within(0, per_second(1), 2), at(2));
     assert_eq!(within(4, Rate::ZERO, 5), at(5));
     assert_eq!(within(4, Rate::ZERO, 3_600), at(4).doubled());
@@ -172,9 +172,9 @@ fn a_window_that_was_not_half_used_moves_the_cut_on() {
     assert_eq!(moved(half), None);
     assert_eq!(moved(half - 1), Some(SINCE + SECOND));
     assert_eq!(moved(0), Some(SINCE + SECOND));
-    // Below the peak it does not.
+    // Below the peak the time of the cut stays.
     assert_eq!(unused(&settings, last, SINCE + SECOND, past(0, 0)), None);
-    // Where it went through the peak, to there.
+    // If the window passed the peak, the rate goes back to the peak.
     let later = SINCE + 3_600 * SECOND;
     let since = unused(&settings, last, later, past(0, 0)).expect("it was not used");
     let rate = rate_at(&settings, last.memory, since, later);
@@ -190,7 +190,7 @@ fn a_limiter_that_limits_from_the_start_starts_at_its_rate() {
     assert_eq!((start.ramp(), start.trip()), (0, CoarseRtt::default()));
 }
 
-/// Rounded down, a full bucket would lack a part of its last token.
+/// With a peak rounded down, a full bucket would lack a part of its last token.
 #[test]
 fn a_limiter_with_a_ceiling_starts_at_all_of_it() {
     for tokens in (1..20_000).chain((20_000..1_000_000_000).step_by(99_991).take(5_000)) {
@@ -202,8 +202,8 @@ fn a_limiter_with_a_ceiling_starts_at_all_of_it() {
     }
 }
 
-/// At low rates a cut takes more than 1 − β: β of what was delivered is then more than a cut at it
-/// would leave.
+/// At low rates a cut takes more than 1 − β. β of a rate is then more than a cut at the rate would
+/// leave.
 #[test]
 fn a_window_never_lowers_a_rate_that_is_back_from_starvation() {
     let mut rng = fastrand::Rng::with_seed(3);
