@@ -258,10 +258,10 @@ fn two_versions_of_the_script_share_a_file() {
     let (old, new) = (bench.file(), bench.file());
     let text = include_str!("../../step.lua");
     let appended = [
-        ("'slot'}", "'slot', 'later'}"),
-        ("'burst'}", "'burst', 'later'}"),
-        ("slot = now}", "slot = now, later = 5}"),
-        ("burst = 0}", "burst = 0, later = 5}"),
+        ("'idle', 'rise'}", "'idle', 'rise', 'later'}"),
+        ("'start', 'knock'}", "'start', 'knock', 'later'}"),
+        ("rise = 0}", "rise = 0, later = 5}"),
+        ("start = 0, knock = 0}", "start = 0, knock = 0, later = 5}"),
     ];
     let later = appended
         .into_iter()
