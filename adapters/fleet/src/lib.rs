@@ -205,8 +205,14 @@
 //!   ahead ends a pause early. Setting it back by more than a second is
 //!   [`EngineFault::ClockJumped`].
 //! * **A process that is stopped** (`SIGSTOP`) in the middle of a step, which takes a fraction of a
-//!   millisecond, keeps the file locked. The others have the fault [`EngineFault::TimedOut`], and
-//!   do as [`Away`] says.
+//!   millisecond, keeps the file locked. The others spend their leases, have the fault
+//!   [`EngineFault::TimedOut`], and do as [`Away`] says. On Linux they go on after a second and two
+//!   tries, 1.5 s, in a copy of what the last step left. The stopped process keeps the old file
+//!   until its next step, as `PATH.stopped`: what that step granted, a lease, comes on top.
+//!   Elsewhere an open file cannot be left behind, and they wait until that process goes on or
+//!   ends.
+//! * **A network file system** has no memory that machines share, which SQLite's log needs: use a
+//!   server between machines.
 //! * A power cut may undo the last steps. It does not damage the file.
 //! * **A file that another program emptied or overwrote** is put aside as `PATH.damaged` by the
 //!   processes that have used it, and made anew: a restart that forgot.

@@ -98,9 +98,7 @@ fn main() -> ExitCode {
         played_any = true;
     }
     if named("unknown") && !on_file {
-        let (lines, failed) = unknown::table();
-        println!("{}\n", columns::lines(&lines).join("\n"));
-        wrong.extend(failed);
+        wrong.extend(unknown::table());
         played_any = true;
     }
     println!("{}\n", columns::lines(&rows).join("\n"));

@@ -84,14 +84,17 @@ const SCENES: [Unknown; 6] = [
     jobs(100, Refill::Minute, 0.5, 1_480),
     jobs(100, Refill::Steady, 0.5, 1_460),
     Unknown {
-        minutes: Some(60),
+        minutes: Some(30),
         ..jobs(50, Refill::Minute, 0.3, u64::MAX)
     },
     Unknown {
-        minutes: Some(60),
+        minutes: Some(30),
         ..jobs(50, Refill::Steady, 0.3, u64::MAX)
     },
 ];
+
+/// Each scene is played with so many.
+const SEEDS: u64 = 3;
 
 pub(crate) const FAULTS: [Unknown; 4] = [
     fault(Engine::Lost, 0),
@@ -100,25 +103,30 @@ pub(crate) const FAULTS: [Unknown; 4] = [
     fault(Engine::There, 4),
 ];
 
-/// Returns a line for each scene, and those that did not keep their promises.
-pub(crate) fn table() -> (Vec<Vec<String>>, Vec<String>) {
-    let head = ["", "refused", "end", "Jain", "used", "in a minute"];
-    let (mut lines, mut wrong) = (vec![head.map(str::to_owned).to_vec()], Vec::new());
+/// Prints a line for each scene and seed, and returns those that did not keep their promises.
+pub(crate) fn table() -> Vec<String> {
+    let mut wrong = Vec::new();
+    println!("refused   end    Jain   used   in a minute");
     for scene in SCENES.into_iter().chain(FAULTS) {
-        for seed in 1..=3 {
+        for seed in 1..=SEEDS {
             let came = scene.play(seed);
-            lines.push(vec![
-                scene.name(),
-                format!("{:.3}", came.refused),
-                format!("{} s", came.end.as_secs()),
-                format!("{:.3}", came.jain),
-                format!("{:.3}", came.used),
-                format!("{:.2}", came.most),
-            ]);
+            let Came {
+                refused,
+                jain,
+                used,
+                most,
+                ..
+            } = came;
+            let end = came.end.as_secs();
+            let name = scene.name();
+            println!("{refused:.3}  {end:5} s  {jain:.3}  {used:.3}  {most:.2}  {name}");
             wrong.extend(came.wrong(scene));
         }
     }
-    (lines, wrong)
+    println!(
+        "\nrefused: for each success; in a minute: the most sent from the tenth on, of the limit\n"
+    );
+    wrong
 }
 
 /// What came of it.
