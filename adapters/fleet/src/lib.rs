@@ -206,8 +206,8 @@
 //!   [`EngineFault::ClockJumped`].
 //! * **A process that is stopped** (`SIGSTOP`) in the middle of a step, which takes a fraction of a
 //!   millisecond, keeps the file locked. The others spend their leases, have the fault
-//!   [`EngineFault::TimedOut`], and do as [`Away`] says. On Linux they go on after a second and two
-//!   tries, 1.5 s, in a copy of what the last step left. The stopped process keeps the old file
+//!   [`EngineFault::TimedOut`], and do as [`Away`] says. On Linux they go on within 2 s, in
+//!   a copy of what the last step left. The stopped process keeps the old file
 //!   until its next step, as `PATH.stopped`: what that step granted, a lease, comes on top.
 //!   Elsewhere an open file cannot be left behind, and they wait until that process goes on or
 //!   ends.
