@@ -45,6 +45,8 @@ fn metrics(scope: &str, shown: &BudgetSnapshot) -> String {
         ("demand", &labels, shown.demand / 1_000),
         ("members", &labels, shown.members.into()),
         ("held", &labels, shown.held.into()),
+        ("shut", &labels, shown.shut.is_some().into()),
+        ("knocks", &labels, shown.knocks.into()),
         ("standing", &standing, 1),
     ];
     let line = |(name, labels, value): (&str, &String, u64)| {

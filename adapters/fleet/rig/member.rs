@@ -22,7 +22,8 @@ pub(crate) struct Order {
     pub(crate) kind: Kind,
     pub(crate) index: u8,
     pub(crate) service: u16,
-    /// The engine's address, or `file:` and a path, and what the fleet may send per second.
+    /// The engine's address, or `file:` and a path, and what the fleet may send per second, or 0 if
+    /// that is not known.
     pub(crate) engine: String,
     pub(crate) allowance: u32,
     pub(crate) away: Away,
@@ -223,7 +224,10 @@ fn join(order: &Order, name: &str, allowance: u32) -> Budget {
         _ => Fleet::open(&order.engine),
     };
     let fleet = fleet.expect("an address");
-    let scope = fleet.scope(name, allowance, Duration::from_secs(1));
+    let scope = match allowance {
+        0 => fleet.unknown(name),
+        known => fleet.scope(name, known, Duration::from_secs(1)),
+    };
     let clock = Ahead(MonotonicClock::new(), order.ahead);
     let mut scope = scope
         .expect("in range")

@@ -202,19 +202,21 @@ impl Budget {
 
     /// Records the outcome of a request.
     ///
-    /// A throttle lowers the rate of the whole fleet. A hint pauses it if nothing gets through.
-    /// Anything else changes nothing, and needs not be recorded unless there is a [`SendRate`]
-    /// underneath.
+    /// A throttle lowers the rate of the whole fleet. A hint pauses it if nothing gets through. The
+    /// success of a [knock](BudgetSnapshot::knocks) opens the scope at once. Anything else changes
+    /// nothing, and needs not be recorded unless there is a [`SendRate`] underneath.
     pub fn record(&self, permit: SendPermit, outcome: Outcome) {
         let Shared {
             pool, clock, local, ..
         } = &*self.shared;
         let hint = match outcome {
-            Outcome::Throttled => Some(Duration::ZERO),
+            Outcome::Throttled | Outcome::PartlyThrottled(_) => Some(Duration::ZERO),
             Outcome::ThrottledFor(hint) => Some(hint),
-            Outcome::PartlyThrottled(_) => Some(Duration::ZERO),
             _ => None,
         };
+        if outcome == Outcome::NotThrottled {
+            pool.done(permit);
+        }
         if hint.is_none() && local.is_none() {
             return;
         }

@@ -76,7 +76,7 @@ impl fmt::Display for EngineFault {
             Self::ReadOnly => "the engine takes no writes",
             Self::DiskFull => "the disk of the engine's file is full",
             Self::Corrupt => "the engine's file is damaged, or not a fleet's",
-            Self::OtherVersion => "the engine's file was written by another version",
+            Self::OtherVersion => "the engine's file or scope was written by another version",
             Self::ClockJumped => "the machine's clock went back",
             Self::NotReady => "the engine is not ready",
             Self::Cluster => {
@@ -107,6 +107,7 @@ impl EngineFault {
             "READONLY" | "MISCONF" | "CLUSTERDOWN" | "NOREPLICAS" => Self::ReadOnly,
             "LOADING" | "MASTERDOWN" | "BUSY" | "TRYAGAIN" => Self::NotReady,
             "MOVED" | "ASK" | "CROSSSLOT" => Self::Cluster,
+            "VERSION" => Self::OtherVersion,
             "BROKEN" | "WRONGTYPE" | "STALE" => Self::Broken,
             _ => Self::Other,
         }

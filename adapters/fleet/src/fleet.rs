@@ -173,10 +173,27 @@ impl Fleet {
     ///
     /// For a name or a rate out of range.
     pub fn scope(&self, scope: &str, tokens: u32, per: Duration) -> Result<Scope, FleetError> {
+        self.scope_of(scope, Settings::new(tokens, per)?)
+    }
+
+    /// Begins to join a scope whose limit is not known: throttles tell it to all members.
+    ///
+    /// It begins at 10/s, and doubles every half second while all of that is used, until the first
+    /// throttle. The limit may be of seconds, or of a window of minutes or hours. While the service
+    /// lets nothing through, one request of one member asks for all. The floor is 1 in 1,000 s.
+    ///
+    /// # Errors
+    ///
+    /// For a name out of range.
+    pub fn unknown(&self, scope: &str) -> Result<Scope, FleetError> {
+        self.scope_of(scope, Settings::unknown())
+    }
+
+    fn scope_of(&self, scope: &str, settings: Settings) -> Result<Scope, FleetError> {
         Ok(Scope {
             engine: Arc::clone(&self.engine),
             name: name("scope", scope)?,
-            settings: Settings::new(tokens, per)?,
+            settings,
             clock: None,
             local: None,
             listener: None,

@@ -68,7 +68,7 @@
 //!   engine grants `R`. [Without the engine](#without-the-engine) derives that.
 //! * **A hostile value** under a key is an error, or worth `C + H` at most each time that it is
 //!   written. It is never a panic. Its effect on shares ends within a minute, and that
-//!   of one wrong field on the rate within 80 s. A lease that was written counts as the longest, up
+//!   of one wrong field on the rate of seconds within 80 s. A lease that was written counts as the longest, up
 //!   to 10 s, until its member is forgotten.
 //! * **The engine takes 5,000 steps a second** for a scope, and one more for each member that
 //!   joins, leaves, or asks later than it may. Each step books the next of 5,000 slots in a second
@@ -132,25 +132,33 @@
 //! The others take what it leaves. Two seconds of requests are looked at. If they are too few to
 //! tell, all slow down.
 //!
+//! A limit may be a window of minutes or hours: what all members did from one opening of the service
+//! to the next, the dark part included, is the limit (rules 16 to 21). [`Fleet::unknown`] begins a
+//! scope whose limit is not known. Where an equal part is less than a token in the time that a
+//! lease is good, a member holds only what its requests wait for.
+//!
 //! A hint (`Retry-After`) pauses the scope only where nothing gets through; otherwise it is for the
 //! request that was throttled.
 //!
 //! The law is the paced one of the core, and it runs **at the engine**, in the same script: that is
 //! where all throttles are seen, in one order, and where no turn has to be handed on when a member
-//! is killed or stopped. A test (`tests/fleet/law.rs`) plays both side by side. After a cut, and on
-//! the way out of starvation, their rates agree to 10⁻⁵. Told the same responses of a service for
-//! half a minute, they make the same cuts, and their rates agree to 2 %: the core's moves in steps
-//! of 17 ms, and a window may end one response later. The laws differ where a fleet does:
+//! is killed or stopped. A test (`tests/fleet/law.rs`) plays both side by side. After a cut, up to
+//! the peak, their rates agree to 10⁻⁵. Told the same responses of a service for half a minute,
+//! they make the same cuts, and their rates agree to 2 %: the core's moves in steps of 17 ms, and a
+//! window may end one response later. Each alone before the same outage, they knock as often. The
+//! laws differ where a fleet does:
 //!
 //! * A round trip is a request's and a lease's together, since what was granted before a cut is
-//!   sent after it. For two of them after a cut no throttle counts, not even for starvation (rule
-//!   6): what was delivered is known a lease late. A cut in the two seconds before starvation was
-//!   seen is taken back for the same reason. What is expected is what was granted.
-//! * Starvation halves the rate eight times at most, and it doubles every 250 ms or two round trips
-//!   of a request, without the lease: a fleet that went further down would not be back within 3 s.
+//!   sent after it. For two of them after a cut no throttle counts, not even as a shut (rule 6):
+//!   what was delivered is known a lease late. A cut in the two seconds before a shut was seen is
+//!   taken back for the same reason. What is expected is what was granted.
 //! * A peak that nothing confirmed for 30 s is no longer an estimate, and the rate doubles every
 //!   2.5 s from there. The core's law ends there (rule 10); a fleet always limits. It also ends
-//!   what a wrong value in the engine does.
+//!   what a wrong value in the engine does. While cycles are counted time proves nothing.
+//! * While the service is shut nothing is granted but the knock, to the first member that asks when
+//!   its time has come and has a request. If nothing is told of the knock, the next one goes a wait
+//!   later. Where successes are not recorded, a knock without a throttle by then was done.
+//! * Time that was not used is that whose tokens found no room.
 //! * An unknown limit is looked for from a quarter of the rate up (rule 8): a fleet has an
 //!   allowance to begin with, and need not begin at next to nothing.
 //! * Rules 7 and 10 have no place: what is delivered was granted, and a fleet always limits.
@@ -197,8 +205,14 @@
 //!   ahead ends a pause early. Setting it back by more than a second is
 //!   [`EngineFault::ClockJumped`].
 //! * **A process that is stopped** (`SIGSTOP`) in the middle of a step, which takes a fraction of a
-//!   millisecond, keeps the file locked. The others have the fault [`EngineFault::TimedOut`], and
-//!   do as [`Away`] says.
+//!   millisecond, keeps the file locked. The others spend their leases, have the fault
+//!   [`EngineFault::TimedOut`], and do as [`Away`] says. On Linux they go on within 2 s, in
+//!   a copy of what the last step left. The stopped process keeps the old file
+//!   until its next step, as `PATH.stopped`: what that step granted, a lease, comes on top.
+//!   Elsewhere an open file cannot be left behind, and they wait until that process goes on or
+//!   ends.
+//! * **A network file system** has no memory that machines share, which SQLite's log needs: use a
+//!   server between machines.
 //! * A power cut may undo the last steps. It does not damage the file.
 //! * **A file that another program emptied or overwrote** is put aside as `PATH.damaged` by the
 //!   processes that have used it, and made anew: a restart that forgot.
@@ -206,7 +220,8 @@
 //! # What it costs
 //!
 //! A request reads one word that requests only read, and moves one word, as with any limited
-//! [`SendRate`]. The outcome writes nothing unless it is a throttle. A busy member asks twice in a
+//! [`SendRate`]. The outcome reads a word, and writes nothing unless it is a throttle or the first
+//! success of a knock. A busy member asks twice in a
 //! lease, an idle one three times a second: at 1,000 requests/s for each member that is ten steps
 //! for 1,000 requests. `README.md` has figures.
 //!

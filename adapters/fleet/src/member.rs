@@ -7,7 +7,7 @@ use paceline::Timestamp;
 use crate::alone::{Alone, left_of};
 use crate::demand::Demand;
 use crate::fault::EngineFault;
-use crate::pool::{Pool, Throttles, after, since};
+use crate::pool::{Backlog, Pool, Throttles, after, since};
 use crate::pour::Pour;
 use crate::settings::{Away, Reach, Settings, in_milli};
 use crate::snapshot::{BudgetSnapshot, Standing};
@@ -116,6 +116,20 @@ impl Member {
             served_at: now,
             told: BudgetSnapshot::default(),
         }
+    }
+
+    /// Returns until when the service is shut, and nothing is granted.
+    fn shut_until(&self) -> Option<Timestamp> {
+        let shut = self.answer.and_then(|answer| answer.shut)?;
+        Some(after(self.answered_at, shut))
+    }
+
+    /// Returns whether a token of an equal part takes longer than a lease is good, or none is minted.
+    /// Then it holds none that no request waits for: others may need it.
+    fn is_scarce(&self) -> bool {
+        self.answer.is_some_and(|answer| {
+            tokens_in(equal_part(answer), self.reach.valid) <= 1 || answer.shut.is_some()
+        })
     }
 
     fn share(&self) -> Milli {
@@ -239,13 +253,7 @@ impl Member {
     fn rate(&self) -> Milli {
         match (self.standing, self.answer) {
             (Standing::Alone, _) => self.alone.rate(),
-            (Standing::Leased, Some(answer)) => {
-                let equal = answer
-                    .rate
-                    .checked_div(u64::from(answer.members))
-                    .unwrap_or(0);
-                answer.share.max(equal)
-            }
+            (Standing::Leased, Some(answer)) => answer.share.max(equal_part(answer)),
             _ => 0,
         }
     }
@@ -253,7 +261,10 @@ impl Member {
     fn hint(&self, now: Timestamp) -> Duration {
         match self.standing {
             Standing::Alone => self.alone.next().max(TICK),
-            Standing::Leased => TICK,
+            Standing::Leased => {
+                let opens = self.shut_until().map(|until| since(now, until));
+                opens.unwrap_or_default().max(TICK)
+            }
             _ => since(now, self.next_ask).max(TICK),
         }
     }
@@ -266,10 +277,17 @@ impl Member {
         if now >= self.next_ask {
             return true;
         }
-        let starved = pool.has_backlog() && self.pour.reserve() == 0 && pool.available() == 0;
+        let is_shut = self.shut_until().is_some_and(|until| now < until);
+        let starved =
+            !is_shut && pool.has_backlog() && self.pour.reserve() == 0 && pool.available() == 0;
+        let period = if pool.has_throttles() || !self.is_scarce() {
+            self.reach.period()
+        } else {
+            self.reach.heartbeat()
+        };
+        let is_late = || since(self.last_ask, now).saturating_mul(2) >= self.first_period(period);
         self.failures == 0
-            && (pool.has_throttles() || starved)
-            && since(self.last_ask, now).saturating_mul(2) >= self.first_period(self.reach.period())
+            && (pool.has_opened() || ((pool.has_throttles() || starved) && is_late()))
     }
 
     /// Returns the ask to make now: the last one again, if that is not too old and has no answer.
@@ -289,13 +307,18 @@ impl Member {
         if pending.throttles.count > 0 {
             pending.ask.report.age = since(pending.throttles.last_sent, now);
         }
+        if pending.throttles.done > Timestamp::ZERO {
+            let done = since(pending.throttles.done, now);
+            pending.ask.report.done = done.max(Duration::from_micros(1));
+        }
         self.pending = Some(pending);
         self.told.asks = self.told.asks.saturating_add(1);
         pending.ask
     }
 
     fn make(&mut self, now: Timestamp, pool: &Pool) -> Pending {
-        let demand = self.demand.look(now, pool.backlog(), self.share());
+        let backlog = pool.backlog();
+        let demand = self.demand.look(now, backlog, self.share());
         let leased = self.standing == Standing::Leased;
         let held = if leased {
             pool.available().saturating_add(self.pour.reserve())
@@ -304,7 +327,14 @@ impl Member {
         };
         // A quarter more than is needed, so that the next lease comes ahead of need.
         let target = tokens_in(demand.saturating_add(demand.div_ceil(4)), self.reach.lease).max(1);
-        let most = target.saturating_mul(2).saturating_add(1);
+        let (target, most) = if self.is_scarce() {
+            let Backlog { waiting, refused } = backlog;
+            let waiting = u32::try_from(waiting).unwrap_or(u32::MAX);
+            let needed = target.min(waiting.max(refused.into()));
+            (needed, needed)
+        } else {
+            (target, target.saturating_mul(2).saturating_add(1))
+        };
         let back = if leased && held > most {
             self.withdraw(held.saturating_sub(target), pool)
         } else {
@@ -318,6 +348,7 @@ impl Member {
             age: Duration::ZERO,
             trip: throttles.trip,
             pause: since(now, throttles.pause_until),
+            done: Duration::ZERO,
         };
         self.seq = self.seq.saturating_add(1);
         let ask = Ask {
@@ -411,7 +442,14 @@ impl Member {
         self.lease_until = until;
         pool.good_until(until);
         let period = self.next_period(now);
-        self.next_ask = if answer.start > Duration::ZERO {
+        match answer.shut {
+            Some(_) if answer.granted > 0 => pool.set_knock(Some(now)),
+            Some(_) => {}
+            None => pool.set_knock(None),
+        }
+        self.next_ask = if let Some(shut) = answer.shut.filter(|_| now < self.busy_until) {
+            after(asked, shut.min(self.reach.heartbeat()))
+        } else if answer.start > Duration::ZERO {
             after(asked, answer.start) // it stands in line
         } else {
             after(asked, jittered(period))
@@ -507,12 +545,20 @@ impl Member {
             share: self.share(),
             rate: self.answer.map_or(0, |answer| answer.rate),
             allowance: self.answer.map_or(0, |answer| answer.allowance),
+            shut: self.answer.and_then(|answer| answer.shut),
+            knocks: self.answer.is_some_and(|answer| answer.knocks),
             members: self.answer.map_or(0, |answer| answer.members),
             held: pool.available().saturating_add(self.pour.reserve()),
             demand: self.demand.rate(),
             ..self.told
         }
     }
+}
+
+/// Returns an equal part of the fleet's rate.
+fn equal_part(answer: Answer) -> Milli {
+    let equal = answer.rate.checked_div(u64::from(answer.members));
+    equal.unwrap_or(0)
 }
 
 /// Returns the tokens of `span` at `rate`, rounded up.

@@ -14,6 +14,8 @@ use crate::wire::Nano;
 const OPEN: u64 = u64::MAX;
 /// Nothing is let go.
 const CLOSED: u64 = 0;
+/// The service is open: nothing that is sent is a knock.
+const NO_KNOCK: u64 = u64::MAX;
 
 /// One value in a separate cache line: what requests write, apart from what they only read.
 #[derive(Debug)]
@@ -31,6 +33,10 @@ pub(crate) struct Pool {
     /// Until when tokens may be spent, in nanoseconds of the member's clock. Read by each request,
     /// written by the task.
     until: Apart<AtomicU64>,
+    /// From when on what is sent is a knock. Read by each success, written by the task.
+    knock: Apart<AtomicU64>,
+    /// When a knock was sent that was done, or 0.
+    done: AtomicU64,
     /// Nanoseconds until a token may be expected, for refused requests.
     hint: AtomicU64,
     refused: Apart<AtomicBool>,
@@ -72,6 +78,8 @@ pub(crate) struct Throttles {
     pub(crate) last_sent: Timestamp,
     pub(crate) trip: Duration,
     pub(crate) pause_until: Timestamp,
+    /// When a knock was sent that was done, or zero.
+    pub(crate) done: Timestamp,
 }
 
 impl Pool {
@@ -81,6 +89,8 @@ impl Pool {
         Self {
             tokens: Apart(tokens),
             until: Apart(AtomicU64::new(CLOSED)),
+            knock: Apart(AtomicU64::new(NO_KNOCK)),
+            done: AtomicU64::new(0),
             hint: AtomicU64::new(1_000_000),
             refused: Apart(AtomicBool::new(false)),
             throttled: AtomicU64::new(0),
@@ -174,6 +184,23 @@ impl Pool {
         self.need.notify_one();
     }
 
+    /// Takes note of a success: of the first one that is a knock. Until then, and while the service
+    /// is open, it writes nothing.
+    pub(crate) fn done(&self, permit: SendPermit) {
+        let sent = permit.time().as_nanos();
+        if sent >= self.knock.0.load(Relaxed) {
+            self.knock.0.store(NO_KNOCK, Relaxed);
+            self.done.store(sent.max(1), Relaxed);
+            self.need.notify_one();
+        }
+    }
+
+    /// Makes what is sent from `now` on a knock, or nothing.
+    pub(crate) fn set_knock(&self, from: Option<Timestamp>) {
+        let from = from.map_or(NO_KNOCK, Timestamp::as_nanos);
+        self.knock.0.store(from, Relaxed);
+    }
+
     /// Returns the throttles since it was last asked.
     pub(crate) fn throttles(&self) -> Throttles {
         Throttles {
@@ -181,12 +208,18 @@ impl Pool {
             last_sent: Timestamp::from_nanos(self.last_sent.load(Relaxed)),
             trip: Duration::from_nanos(self.trip.load(Relaxed)),
             pause_until: Timestamp::from_nanos(self.pause_until.swap(0, Relaxed)),
+            done: Timestamp::from_nanos(self.done.swap(0, Relaxed)),
         }
     }
 
     /// Returns `true` if there have been throttles since they were last asked for.
     pub(crate) fn has_throttles(&self) -> bool {
         self.throttled.load(Relaxed) > 0
+    }
+
+    /// Returns `true` if a knock was done since then.
+    pub(crate) fn has_opened(&self) -> bool {
+        self.done.load(Relaxed) > 0
     }
 
     /// Returns how many wait now, and whether one was refused since it was last asked.
@@ -391,6 +424,25 @@ mod tests {
             (Duration::from_nanos(7), at(14))
         );
         assert_eq!(pool.throttles().count, 0);
+    }
+
+    #[test]
+    fn of_the_successes_only_the_first_knock_is_told() {
+        let pool = Pool::new();
+        let done = |nanos| pool.done(SendPermit::sent_at(at(nanos)));
+        done(9);
+        assert!(!pool.has_opened());
+        pool.set_knock(Some(at(5)));
+        done(4);
+        assert!(!pool.has_opened());
+        done(6);
+        done(7);
+        assert!(pool.has_opened());
+        assert_eq!([(); 2].map(|()| pool.throttles().done), [at(6), at(0)]);
+        pool.set_knock(Some(at(5)));
+        pool.set_knock(None);
+        done(6);
+        assert!(!pool.has_opened());
     }
 
     #[test]

@@ -71,14 +71,19 @@ impl fmt::Debug for PerSecond {
     }
 }
 
+/// The allowance of a scope whose limit is not known, 10⁹/s: so the script knows it.
+const UNKNOWN: Nano = 1_000_000_000_000_000_000;
 /// How long a scope without asks is remembered.
 const KEPT: Duration = Duration::from_secs(600);
 
 impl Settings {
     /// Returns the settings of a scope that is allowed `tokens` in each `per`.
     pub(crate) fn new(tokens: u32, per: Duration) -> Result<Self, FleetError> {
-        let allowance = nano("allowance", tokens, per)?;
-        Ok(Self {
+        Ok(Self::of(nano("allowance", tokens, per)?))
+    }
+
+    fn of(allowance: Nano) -> Self {
+        Self {
             allowance,
             initial: allowance,
             floor: 500_000_000.min(allowance),
@@ -89,7 +94,17 @@ impl Settings {
             patience: Duration::from_millis(250),
             weight: 1,
             away: Away::Alone,
-        })
+        }
+    }
+
+    /// Returns the settings of a scope whose limit is not known.
+    pub(crate) fn unknown() -> Self {
+        Self {
+            allowance: UNKNOWN,
+            initial: 10_000_000_000,
+            floor: 1_000_000,
+            ..Self::of(UNKNOWN)
+        }
     }
 
     /// Returns the spans that hold where a round trip to the engine takes `trip`, at most two
@@ -306,6 +321,13 @@ mod tests {
         assert_eq!(settings.unseen(), 2_050);
         settings.safe = None;
         assert_eq!(settings.unseen(), 500);
+    }
+
+    #[test]
+    fn a_limit_that_is_not_known_begins_at_ten_a_second() {
+        let settings = Settings::unknown();
+        let rates = [settings.allowance, settings.initial, settings.floor];
+        assert_eq!(rates.map(in_milli), [1_000_000_000_000, 10_000, 1]);
     }
 
     #[test]

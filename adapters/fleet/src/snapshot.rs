@@ -1,6 +1,7 @@
 //! What a member shows of itself.
 
 use core::fmt;
+use core::time::Duration;
 
 use crate::fault::EngineFault;
 
@@ -72,6 +73,11 @@ pub struct BudgetSnapshot {
     pub allowance: u64,
     /// What this member would send if it were let.
     pub demand: u64,
+    /// Why requests wait, if the service is shut: the time until the next request asks for all, by
+    /// the last answer. Zero says that this may come at any time.
+    pub shut: Option<Duration>,
+    /// Whether this member asks for all: its next request is the knock.
+    pub knocks: bool,
     /// How many members there are.
     pub members: u32,
     /// Tokens that are granted and not spent.

@@ -4,26 +4,38 @@
 --
 -- Answers {tokens granted, share, rate, members, whether the member was not known, what it may send
 -- alone, the lease that the load asks for, the allowance, how long it is not to ask, the time until
--- the turn of one that starts}, the rates in thousandths. Rules are those of the core's `crates/core/src/law/paced/mod.rs`, but for these: a scope is limited
--- from the start, so that rule 8 knows a rate and rule 10 does not end it; and rule 7 is left out, as
--- what is told in a window was granted before it.
+-- the turn of one that starts, the time until the next knock and one more or 0 if the service is
+-- open, whether this member knocks}, the rates in thousandths. Rules are those of the core's
+-- `crates/core/src/law/paced/mod.rs`, but for these: a scope is limited from the start, so that rule
+-- 8 knows a rate and rule 10 does not end it; and rule 7 is left out, as what is told in a window was
+-- granted before it.
 --
 -- Members of two versions of this script may share a scope. A later version appends fields to a
--- record; it reads a missing one as 0, and ignores those that it does not know. Where a field means
--- something else, the key's version changes.
+-- record; it reads a missing one as 0, and ignores those that it does not know. A version that older
+-- ones must not write under has a higher `wire`: they refuse. Where a field means something else,
+-- the key's version changes.
 --
 -- A third argument says that the engine is a file of the members' machine, which is never away.
 local key, member, is_file = KEYS[1], 'm' .. ARGV[1], ARGV[3] == 'file'
 local ARGS = {'seq', 'leave', 'want', 'held', 'back', 'demand', 'spent', 'throttled', 'age', 'trip', 'pause',
-  'ceiling', 'initial', 'floor', 'burst', 'lease', 'absent', 'keep', 'weight', 'alone'}
+  'ceiling', 'initial', 'floor', 'burst', 'lease', 'absent', 'keep', 'weight', 'alone', 'done'}
 local SCOPE = {'last', 'tokens', 'ceiling', 'lowest', 'turn', 'level', 'members', 'peak', 'since', 'ramp', 'trip',
   'delivered', 'granted', 'window', 'count', 'before', 'pause', 'out', 'woke', 'weights', 'burst', 'longest',
   'crest', 'sent', 'thrown', 'drained', 'done', 'refused', 'lent', 'lost', 'lost_at', 'slot',
-  'starts'}
-local MEMBER = {'seen', 'seq', 'grant', 'demand', 'credit', 'out', 'weight', 'absent', 'sent', 'thrown', 'own', 'cut', 'alone', 'lease', 'burst', 'start'}
+  'starts', 'wire', 'mode', 'calm', 'calms', 'opened', 'taken', 'weighs', 'light', 'heard', 'refusal', 'wait',
+  'knocked', 'knock', 'asked', 'due', 'most', 'idle', 'rise'}
+local MEMBER = {'seen', 'seq', 'grant', 'demand', 'credit', 'out', 'weight', 'absent', 'sent', 'thrown', 'own', 'cut', 'alone', 'lease', 'burst', 'start', 'knock'}
+local WIRE = 1
 local SECOND = 1000000
 -- A throttle so long ago says nothing of the limit any more.
 local AGED = 30
+-- Which clock the law goes by: that of seconds; windows, with the service open; or shut, under one of
+-- the two before.
+local SECONDS, OPEN, SHUT_SECONDS, SHUT = 0, 1, 2, 3
+-- The longest wait between two knocks, unless the cycle is long.
+local LONGEST = 100 * SECOND
+-- No member means such an allowance: the limit is not known.
+local UNKNOWN = 1e9
 -- What a scope may count of requests and throttles to tell a sick member by, and how fast it
 -- forgets them, in seconds.
 local FORGET = 2
@@ -90,12 +102,16 @@ if not s then -- a scope that is not remembered starts empty
   s = {last = now, tokens = 0, ceiling = a.ceiling, lowest = a.ceiling, turn = 0, level = 0, members = 0, peak = 0,
     since = now, ramp = 0, trip = 0, delivered = 0, granted = 0, window = now, count = 0, before = 0, pause = 0, out = 0, woke = now,
     weights = 0, burst = a.burst, longest = a.lease, crest = 0, sent = 0, thrown = 0, drained = 0, done = 0, refused = 0,
-    lent = 0, lost = 0, lost_at = now, slot = now, starts = 0}
+    lent = 0, lost = 0, lost_at = now, slot = now, starts = 0, wire = WIRE, mode = SECONDS, calm = 1, calms = 0, opened = 0,
+    taken = 0, weighs = 0, light = 0, heard = 0, refusal = 0, wait = 0, knocked = 0, knock = 0, asked = 0, due = 0, most = 0,
+    idle = 0, rise = 0}
 end
+if s.wire > WIRE then return redis.error_reply('VERSION the scope is of a later one') end
+s.wire = WIRE
 local joins = not stored[2]
 if joins then
   m = {seen = now, seq = 0, grant = 0, demand = 0, credit = 0, out = 0, weight = a.weight, absent = a.absent, sent = 0,
-    thrown = 0, own = 1, cut = 0, alone = 0, lease = 0, burst = 0, start = 0}
+    thrown = 0, own = 1, cut = 0, alone = 0, lease = 0, burst = 0, start = 0, knock = 0}
 else
   m = member_of(stored[2])
   if not m then return broken(member) end
@@ -104,7 +120,7 @@ end
 -- The engine's clock may be set back, and another engine's may be behind: what it has not lived
 -- through mints nothing.
 if now < s.last and s.last - now < SECOND then now = s.last end
-for _, name in ipairs({'last', 'window', 'woke', 'drained', 'lost_at'}) do s[name] = math.min(s[name], now) end
+for _, name in ipairs({'last', 'window', 'woke', 'drained', 'lost_at', 'opened', 'knock'}) do s[name] = math.min(s[name], now) end
 s.pause = math.min(s.pause, now + 60 * SECOND)
 -- A cut that came with a pause is made when the pause ends.
 s.since = math.min(s.since, math.max(now, s.pause))
@@ -121,6 +137,13 @@ s.burst = math.max(math.min(s.burst, 30 * SECOND), a.burst)
 s.ramp, s.trip = math.min(s.ramp, 8), math.min(s.trip, 60 * SECOND)
 s.crest = math.min(s.crest, s.ceiling)
 if s.peak > 0 then s.peak = math.max(math.min(s.peak, s.ceiling), math.min(a.floor, s.ceiling)) end
+-- What is of windows has a rate.
+if s.peak == 0 or s.mode > SHUT then s.mode = SECONDS end
+s.calm, s.calms, s.rise = math.max(1, math.min(s.calm, 1e9)), math.min(s.calms, 64), math.min(s.rise, s.ceiling)
+s.heard = math.min(s.heard, now + 60 * SECOND)
+s.refusal = math.min(s.refusal, s.heard)
+s.wait = math.min(s.wait, math.max(LONGEST, (now - s.opened) / 32), SECOND / math.max(a.floor, 1e-6))
+s.due = math.min(s.due, math.max(now, s.heard) + s.wait)
 m.seen, m.cut = math.min(m.seen, now), math.min(m.cut, now)
 s.starts, m.start = math.min(s.starts, now + 60 * SECOND), math.min(m.start, now + 60 * SECOND)
 m.weight, m.absent = a.weight, a.absent
@@ -148,9 +171,17 @@ local function within(rate) return math.max(math.min(rate, s.ceiling), math.min(
 local function ramp_step() return math.max(0.25, 2 * s.trip / SECOND) end
 local function ramp_length() return math.min(s.ramp * ramp_step(), AGED) end
 
--- Rules 2, 3, 4 and 6.
+-- Rule 19: the exponent of growth, and what it comes to after so many calms.
+local function power() return 1 + 2 * math.min(1, s.calm / 40) end
+local function growth(calms) return math.max(0.01, 1 / s.calm) * calms ^ power() end
+
+local function is_shut() return s.mode >= SHUT_SECONDS end
+
+-- Rules 2, 3, 4 and 6. While the service is shut it is the rate that shares go by: none is minted.
 local function rate_at(t)
-  if s.peak == 0 then return within(a.initial) end
+  if s.peak == 0 then return within(math.max(a.initial, s.rise)) end
+  if s.mode == OPEN then return within(s.peak * (1 + growth(s.calms))) end
+  if is_shut() then return within(s.peak) end
   local elapsed, trip = math.max(t - s.since, 0) / SECOND, (s.trip + s.longest) / SECOND
   local ramp = ramp_length()
   if elapsed < ramp then
@@ -178,9 +209,19 @@ end
 -- One token to grant, and room for the part of the next that is minted until it is asked for.
 local function most() return math.max(2, rate_at(now) * s.burst / SECOND) end
 
--- Mints at the rate that the time since the last step began with. In a pause nothing is minted.
+-- Mints at the rate that the time since the last step began with. In a pause nothing is minted, nor
+-- while the service is shut. Time whose tokens found no room was not used, and is in no cycle.
+local function unused(span)
+  s.opened, s.idle = math.min(s.opened + span, now), s.idle + span
+end
 local minted = math.max(0, now - math.max(s.last, s.pause)) / SECOND * rate_at(s.last)
-s.tokens = away and 0 or math.min(math.min(s.tokens, most()) + minted, most())
+if is_shut() then minted, s.tokens = 0, 0 end
+local full = math.min(s.tokens, most()) + minted
+if s.mode == OPEN then
+  local idle = away and now - s.last or math.max(0, full - most()) / rate_at(s.last) * SECOND
+  if idle > 0 then unused(idle) else s.idle = 0 end
+end
+s.tokens = away and 0 or math.min(full, most())
 local forgets, forgotten = math.exp((s.last - now) / SECOND / FORGET), math.exp((m.seen - now) / SECOND / FORGET)
 s.last = now
 
@@ -199,7 +240,8 @@ local function load() return math.min(2 * s.members / STEPS, 30) * SECOND end
 local function answer(grant)
   local share = share_now()
   return {grant, math.floor(share * 1000), math.floor(rate_at(now) * 1000), s.members, joins and 1 or 0, math.floor(m.alone * 1000), math.floor(load()),
-    math.floor(s.ceiling * 1000), math.floor(math.max(0, s.slot - now)), math.ceil(math.max(0, m.start - now))}
+    math.floor(s.ceiling * 1000), math.floor(math.max(0, s.slot - now)), math.ceil(math.max(0, m.start - now)),
+    is_shut() and math.ceil(math.max(0, s.due - now)) + 1 or 0, m.knock > 0 and 1 or 0}
 end
 
 s.slot = math.max(math.min(s.slot, now + 30 * SECOND) + SECOND / STEPS, now)
@@ -222,7 +264,12 @@ local function deliver()
     local gap = s.before > 0 and lasted >= 2 and (starved or s.count > 32)
     if not gap then s.before = s.count / lasted end
     s.count, s.window = 0, now
+    -- Where nothing is limited a cycle is of the last minute; and one ends with a silence.
+    if s.mode == SECONDS and (s.peak == 0 and now - s.opened > 60 * SECOND or lasted >= 16) then s.opened, s.taken = now, 0 end
   end
+  if s.opened == 0 then s.opened = now end
+  s.taken = math.max(0, s.taken + a.spent - a.throttled)
+  if s.mode == OPEN then s.calms = s.calms + delivered / s.calm end
   local most = 8 * s.ceiling + 100
   s.sent, s.thrown = math.min(s.sent * forgets, most) + a.spent, math.min(s.thrown * forgets, most) + a.throttled
   m.sent, m.thrown = math.min(m.sent * forgotten, most) + a.spent, math.min(m.thrown * forgotten, most) + a.throttled
@@ -250,11 +297,116 @@ local function delivered_rate(more)
   return count / math.max(span, 1 / SECOND)
 end
 
+-- Rule 20: the calm of a service that opens, after `count` answers if that was a cycle of windows.
+local function calm_of(rate, count)
+  local usual = 40 * (1 + rate * (s.trip + s.longest) / SECOND)
+  local calm = usual * math.min(1, rate) ^ 0.75
+  if count then calm = math.max(calm, math.min(count / 1.5, usual), count / 2) end
+  return math.max(1, calm)
+end
+
+-- Goes on by seconds, at `peak`: rule 21.
+local function by_seconds(peak, ramp)
+  local halvings = math.ceil(math.log(peak / math.max(a.floor, 0.001)) / math.log(2))
+  s.mode, s.peak, s.ramp = SECONDS, math.max(within(peak), 0.001), math.max(0, math.min(ramp, 8, halvings))
+  s.since, s.delivered, s.granted, s.drained = now, 0, 0, 0
+end
+
+-- Rule 16: shut from `heard` on, which is when a hint ends or now. What a fleet tells comes a lease
+-- later.
+local function wait_for(wait, heard)
+  s.trip = math.min(a.trip, 60 * SECOND)
+  local longest = math.max(LONGEST, (now - s.opened) / 32)
+  s.wait = math.min(math.max(wait, s.trip + s.longest), longest, SECOND / math.max(a.floor, 1e-6))
+  s.heard, s.refusal = heard, heard > now and heard or now - a.age
+  s.due, s.knock, s.asked = heard + s.wait, 0, 0
+end
+
+local function shut(mode, wait, heard)
+  s.mode, s.knocked, s.tokens, s.starts, s.drained, s.since = mode, 0, 0, 0, 0, now
+  wait_for(wait, heard)
+end
+
+-- The first refusal, of a rate that is not known by windows.
+local function shut_first(heard)
+  local wait = heard > now and 0 or 4 * SECOND
+  if s.taken > 0 then wait = math.min((now - s.opened) / s.taken, 60 * SECOND) end
+  s.light = now - s.opened
+  shut(SHUT_SECONDS, wait, heard)
+end
+
+-- What a throttle says while cycles are counted.
+local function refused(sent, heard)
+  if s.mode == OPEN then
+    if sent >= s.since then
+      s.most = rate_at(now)
+      shut(SHUT, SECOND / s.peak, heard)
+    end
+  elseif s.knock > 0 and sent >= s.knock then
+    local count = s.mode == SHUT and s.taken or math.min(s.taken, 1200)
+    local doubles = s.knocked == 0 or (s.mode == SHUT_SECONDS and s.wait < SECOND / 2)
+    s.knocked = 1
+    wait_for(s.wait + (doubles and s.wait or s.wait * 400 / (400 + count)), heard)
+  elseif heard > math.max(now, s.heard) then
+    s.heard, s.refusal, s.due = heard, heard, heard + s.wait
+  end
+end
+
+-- Rules 17, 18, 20 and 21: a knock that was sent at `sent` was done. It is the first of what follows.
+local function open(sent)
+  -- Of a pause it is not known when in it a refusal was sent.
+  local gap = s.refusal >= s.heard and math.huge or math.max(sent - s.refusal, 1)
+  local at = math.max((s.refusal + sent) / 2, s.opened)
+  local count, span = math.max(s.taken - s.asked, 1), math.max(at - s.opened, SECOND / 1000)
+  local own, grown = count / span * SECOND, s.most
+  if s.knocked > 0 and s.wait >= LONGEST then gap = gap / 2 end
+  local function by_gap(mean) return count > 2 and mean or math.max(mean, SECOND / gap) end
+  local before, was_of_seconds = s.weighs, s.mode == SHUT_SECONDS
+  s.opened, s.taken, s.tokens, s.idle, s.knock, s.asked = at, 1, 0, 0, 0, 0
+  if was_of_seconds then
+    s.weighs = span
+    local dark = span - s.light
+    local short = s.knocked == 0 and (dark < SECOND or count <= 2) and (before == 0 or count >= 8)
+    local outage = dark < s.light and math.abs(before - span) >= span / 4
+    if outage or (s.peak >= 1 and short) then return by_seconds(s.peak, 2) end
+    local mean = by_gap(own)
+    s.peak = math.max(within(mean), 0.001)
+    s.calm = calm_of(s.peak, mean < 1 and s.light < span / 8 and count or nil)
+  else
+    local kept = math.max(0, 1 - math.max(count, s.peak * span / SECOND) / (2 * s.calm))
+    s.weighs = span + before * kept
+    local mean, last = (count + s.peak * before * kept / SECOND) / s.weighs * SECOND, grown
+    local lags = grown > s.peak * (1 + growth(4)) or own > 1.3 * s.peak
+    local rate = count >= 20 and lags and last > own and math.sqrt(own * last) or by_gap(mean)
+    local calm = s.calm
+    s.peak = math.max(within(math.min(math.max(rate, s.peak / 2), last)), 0.001)
+    s.calm = calm_of(s.peak, count)
+    if count >= 5 then s.calm = math.max(s.calm, calm * 7 / 8) end
+  end
+  s.mode, s.calms, s.since, s.ramp = OPEN, 0, now, 0
+end
+
+-- Rules 19 and 21: what has grown, and time that was not used.
+local function grow()
+  local rate = rate_at(now)
+  if s.idle > math.max(SECOND / rate, s.trip + s.longest) then
+    if s.calms > 1 then s.peak = within(s.peak * (1 + math.min(1, growth(s.calms) / (power() + 1)))) end
+    s.calms, s.idle = 0, 0
+  elseif s.taken >= 32 and s.peak >= 2 and growth(s.calms) >= 0.5 and now - s.opened > 2 * s.weighs then
+    by_seconds(rate, 0)
+    s.peak = within(rate / (1 - cut()))
+  elseif s.calms >= 64 then
+    s.peak, s.calms = within(rate), 0
+    s.calm = calm_of(s.peak)
+  end
+end
+
 -- Rules 1, 5, 6, 8 and 9. A fleet's round trip is that of a request and a lease on top: what was
 -- granted before a cut is spent, and told, after it. So the count of what was delivered since is
 -- short at first, and no ground for an estimate.
 local function throttle()
   local sent, span = now - a.age, now - s.since
+  if s.mode ~= SECONDS then return refused(sent, now + math.min(a.pause, 60 * SECOND)) end
   local trip, resumes = math.min(a.trip, 60 * SECOND), now + math.min(a.pause, 60 * SECOND)
   local hinted, paused = a.pause > 0, s.since > 0 and s.since == s.pause
   local function pause()
@@ -270,18 +422,21 @@ local function throttle()
   local starves = (s.ramp > 0 and count == 0) or nothing
   local pauses = hinted and (starves or (paused and count == 0))
   if s.peak == 0 then pauses = hinted and responses() == 0 end
-  -- The service has said when it ends: the rate is right then, unless that was said before.
-  if pauses and s.peak > 0 and not paused then return pause() end
+  -- Rule 6: a law of seconds has too few here, or nothing gets through.
+  local few = s.peak
+  if first then few = responses() > 0 and delivered_rate(1) or 1
+  elseif responses() >= 6 then few = math.min(few, delivered_rate(0)) end
+  if (starves or few < 1 or (pauses and not first)) and within(first and at or s.peak) > a.floor then
+    if first then s.peak = math.max(within(few), 0.001) end
+    -- The cuts of the last two seconds were made while nothing got through any more.
+    if starves and s.ramp == 0 and span < 2 * SECOND then s.peak = math.max(s.peak, math.min(s.crest, s.ceiling)) end
+    return shut_first(pauses and resumes or now)
+  end
   if s.peak > 0 and not starves and expected < 32 and span < SECOND / 10 then return end
   if s.ramp == 0 then s.crest = math.max(span < 2 * SECOND and s.crest or 0, at) end
   local average = (count + 2) / math.max(span, 1) * SECOND
   local steady = math.min(rate_at(now), s.peak, expected / math.max(span, 1) * SECOND)
-  if starves then
-    if s.peak == 0 then s.peak = at end
-    -- The cuts of the last two seconds were made while nothing got through any more.
-    if s.ramp == 0 and span < 2 * SECOND then s.peak = math.max(s.peak, s.crest) end
-    s.ramp = s.ramp + 2
-  elseif s.peak == 0 then
+  if first then
     if s.before > 0 and responses() >= 8 then s.peak = delivered_rate(1) else s.peak, s.ramp = at, 2 end
   elseif s.ramp > 0 then
     s.peak, s.ramp = math.min(math.max(average, 0.7 * at), at), 0
@@ -320,13 +475,23 @@ local function drain()
 end
 
 deliver()
+if is_shut() and s.knock > 0 and s.knock == m.knock and a.spent > 0 then s.asked = 1 end
+if s.mode == OPEN then grow() end
 if s.drained > 0 then drain() end
 -- What turned out to be a throttle of all was not the fault of the members that had it first.
 if m.own < 1 and m.cut <= s.since and s.since - m.cut < SECOND then m.own = 1 end
 if a.throttled > 0 then
   if is_sick() then cut_own() else throttle() end
 end
-s.tokens = math.min(s.tokens + a.back, most())
+-- A knock was done. Where successes are not told, that is one that was sent and not refused.
+if is_shut() and s.knock > 0 then
+  if a.done > 0 and now - a.done >= s.knock then
+    open(now - a.done)
+  elseif s.asked > 0 and now >= s.due then
+    open(s.knock)
+  end
+end
+if not is_shut() then s.tokens = math.min(s.tokens + a.back, most()) end
 
 -- The turn: members that have been silent for too long are forgotten, and the level is found up to
 -- which everyone's demand is met. Its cost grows with the members, so that it comes more seldom
@@ -399,6 +564,7 @@ end
 
 if a.leave > 0 then
   if not joins then
+    if m.knock == s.knock and s.asked == 0 then s.due = math.min(s.due, now) end
     redis.call('HDEL', key, member)
     s.members, s.weights = math.max(0, s.members - 1), math.max(0, s.weights - m.weight)
     s.out, s.lent = math.max(0, s.out - m.out), math.max(0, s.lent - m.alone)
@@ -435,7 +601,9 @@ local room = s.ceiling * s.longest / SECOND + s.members - others - a.held
 local there = (joins or s.members < 64) and s.tokens or s.tokens - most() / 8
 -- One that has sent nothing yet is a newcomer still, for one token. Those that find none stand in a
 -- line: each has the next token that no other has. Who has sent leaves one while there is a line.
-if m.sent == 0 and a.held == 0 and a.want > 0 then
+if is_shut() then
+  there = 0
+elseif m.sent == 0 and a.held == 0 and a.want > 0 then
   if m.start == 0 then
     m.start = math.max(now, s.starts, now + (1 - s.tokens) / rate_at(now) * SECOND)
     if m.start > now then s.starts = m.start + SECOND / rate_at(now) end
@@ -447,9 +615,19 @@ elseif s.starts > now then
 end
 local grant = math.max(0, math.floor(math.min(a.want, part, there, room)))
 if now < s.pause then grant = 0 end
-s.tokens, s.granted = s.tokens - grant, s.granted + grant
+if m.knock ~= s.knock then m.knock = 0 end
+if is_shut() and now >= s.due and a.want > 0 and a.held == 0 and a.demand > 0 then
+  -- One request asks for all. Time in which none was there to ask is in no cycle.
+  local late = now - s.due
+  grant, m.start, s.opened, s.refusal, s.heard = 1, 0, math.min(s.opened + late, now), s.refusal + late, s.heard + late
+  s.knock, s.asked, s.due, m.knock = now, 0, now + s.wait, now
+elseif a.want > grant and s.peak == 0 and s.ceiling >= UNKNOWN and s.tokens < 1 and now - s.since >= SECOND / 2 then
+  -- Rule 14: what is used up doubles, until the first throttle.
+  s.rise, s.since = 2 * rate_at(now), now
+end
+s.tokens, s.granted = math.max(0, s.tokens - grant), s.granted + grant
 m.credit = math.max(0, m.credit - grant)
-if grant > 0 and m.start > 0 then
+if grant > 0 and m.start > 0 and m.knock == 0 then
   m.start = math.min(m.start, now)
   -- What one before it has left is there for the next to start.
   if s.tokens >= 1 then s.starts = math.max(0, s.starts - SECOND / rate_at(now)) end

@@ -28,6 +28,8 @@ pub(crate) struct Report {
     pub(crate) trip: Duration,
     /// For how long the service said that nothing should be sent.
     pub(crate) pause: Duration,
+    /// How long ago a knock was sent that was done, or zero.
+    pub(crate) done: Duration,
 }
 
 /// A rate in billionths of a token per second, as it is set.
@@ -66,6 +68,10 @@ pub(crate) struct Answer {
     pub(crate) wait: Duration,
     /// The time until the turn of a member that has sent nothing yet; zero if that has come.
     pub(crate) start: Duration,
+    /// The time until the next knock, while the service is shut.
+    pub(crate) shut: Option<Duration>,
+    /// This member knocks: by what is granted, or by what was since the last refusal.
+    pub(crate) knocks: bool,
 }
 
 /// No honest engine answers a rate above this: 10⁹ tokens/s.
@@ -105,6 +111,7 @@ impl Ask {
             self.reach.keep().as_millis().to_string(),
             settings.weight.to_string(),
             thousandths(self.alone),
+            micros(report.done),
         ];
         words.join(" ")
     }
@@ -124,6 +131,8 @@ impl Ask {
             allowance,
             wait,
             start,
+            shut,
+            knocks @ (0 | 1),
         ] = numbers
         else {
             return Err(EngineFault::Broken);
@@ -144,6 +153,8 @@ impl Ask {
             lease: span(lease)?,
             wait: span(wait)?,
             start: span(start)?,
+            shut: span(shut)?.checked_sub(Duration::from_micros(1)),
+            knocks: knocks == 1,
         })
     }
 }
@@ -199,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_ten_numbers_in_range() {
+    fn an_answer_is_twelve_numbers_in_range() {
         let answer = Answer {
             granted: 5,
             share: 1_500,
@@ -211,31 +222,37 @@ mod tests {
             lease: Duration::from_millis(4),
             wait: Duration::from_millis(2),
             start: Duration::from_millis(9),
+            shut: Some(Duration::from_micros(3)),
+            knocks: true,
         };
         assert_eq!(
-            ask(5).read(&[5, 1_500, 2_000, 3, 1, 1_250, 4_000, 3_000, 2_000, 9_000]),
+            ask(5).read(&[
+                5, 1_500, 2_000, 3, 1, 1_250, 4_000, 3_000, 2_000, 9_000, 4, 1
+            ]),
             Ok(answer)
         );
     }
 
     #[test]
     fn a_hostile_answer_grants_nothing() {
-        let hostile: [&[i64]; 15] = [
+        let hostile: [&[i64]; 17] = [
             &[],
-            &[5, 1, 1, 1, 0, 1, 1, 1, 1],
-            &[5, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1],
-            &[6, 1, 1, 1, 0, 1, 1, 1, 1, 1],
-            &[-1, 1, 1, 1, 0, 1, 1, 1, 1, 1],
-            &[i64::MAX, 1, 1, 1, 0, 1, 1, 1, 1, 1],
-            &[5, -1, 1, 1, 0, 1, 1, 1, 1, 1],
-            &[5, 1, i64::MAX, 1, 0, 1, 1, 1, 1, 1],
-            &[5, 1, 1, i64::MIN, 0, 1, 1, 1, 1, 1],
-            &[5, 1, 1, 1, 2, 1, 1, 1, 1, 1],
-            &[5, 1, 1, 1, 0, -1, 1, 1, 1, 1],
-            &[5, 1, 1, 1, 0, 1, -1, 1, 1, 1],
-            &[5, 1, 1, 1, 0, 1, 1, -1, 1, 1],
-            &[5, 1, 1, 1, 0, 1, 1, 1, -1, 1],
-            &[5, 1, 1, 1, 0, 1, 1, 1, 1, -1],
+            &[5, 1, 1, 1, 0, 1, 1, 1, 1, 1, 0],
+            &[5, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1],
+            &[5, 1, 1, 1, 0, 1, 1, 1, 1, 1, -1, 0],
+            &[5, 1, 1, 1, 0, 1, 1, 1, 1, 1, 0, 2],
+            &[6, 1, 1, 1, 0, 1, 1, 1, 1, 1, 0, 0],
+            &[-1, 1, 1, 1, 0, 1, 1, 1, 1, 1, 0, 0],
+            &[i64::MAX, 1, 1, 1, 0, 1, 1, 1, 1, 1, 0, 0],
+            &[5, -1, 1, 1, 0, 1, 1, 1, 1, 1, 0, 0],
+            &[5, 1, i64::MAX, 1, 0, 1, 1, 1, 1, 1, 0, 0],
+            &[5, 1, 1, i64::MIN, 0, 1, 1, 1, 1, 1, 0, 0],
+            &[5, 1, 1, 1, 2, 1, 1, 1, 1, 1, 0, 0],
+            &[5, 1, 1, 1, 0, -1, 1, 1, 1, 1, 0, 0],
+            &[5, 1, 1, 1, 0, 1, -1, 1, 1, 1, 0, 0],
+            &[5, 1, 1, 1, 0, 1, 1, -1, 1, 1, 0, 0],
+            &[5, 1, 1, 1, 0, 1, 1, 1, -1, 1, 0, 0],
+            &[5, 1, 1, 1, 0, 1, 1, 1, 1, -1, 0, 0],
         ];
         for numbers in hostile {
             assert_eq!(
@@ -259,6 +276,7 @@ mod tests {
             age: Duration::from_micros(13),
             trip: Duration::from_micros(14),
             pause: Duration::from_micros(15),
+            done: Duration::from_micros(16),
         };
         let last = Ask {
             seq: 9,
@@ -272,7 +290,7 @@ mod tests {
             ..ask(4)
         };
         let words = "9 1 4 5 6 1.050 11 12 13 14 15 0.666666666 0.500000000 0.001000000 \
-                     100000 200000 2000000 600000 7 2.500";
+                     100000 200000 2000000 600000 7 2.500 16";
         assert_eq!(last.words(&settings), words);
         let initial = |settings: &Settings| {
             let words = last.words(settings);
@@ -289,14 +307,14 @@ mod tests {
     fn a_rate_is_read_up_to_a_billion_tokens_a_second() {
         let most = 1_000_000_000_000;
         let answer = ask(0)
-            .read(&[0, most, most, 1, 0, most, 0, most, 0, 1])
+            .read(&[0, most, most, 1, 0, most, 0, most, 0, 1, 0, 0])
             .expect("in range");
         assert_eq!(
             (answer.share, answer.rate, answer.joined),
             (1_000_000_000_000, 1_000_000_000_000, false)
         );
         assert_eq!(
-            ask(0).read(&[0, most + 1, 0, 1, 0, 0, 0, 0, 0]),
+            ask(0).read(&[0, most + 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]),
             Err(EngineFault::Broken)
         );
     }

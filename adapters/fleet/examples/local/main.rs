@@ -2,6 +2,8 @@
 //!
 //! * `cargo run --release --example local`: 8 processes share 2,000/s for 6 s. `-- share 16 12`:
 //!   other numbers of processes and of seconds.
+//! * `-- unknown`: 50 processes share 40 in 6 s, which none of them knows, for three minutes: each
+//!   alone, and as a fleet. `-- unknown 20 60`: other numbers.
 //! * `-- starts`: what a start costs, beside one without a file.
 //! * `-- tools`: 8 users start a tool 100 times each, against a limit of 10/s. It takes 80 s.
 //! * `-- small`: 10,000 starts, and the size of the file.
@@ -106,6 +108,54 @@ async fn share(members: u8, time: Duration) -> Outcomes {
         return Err(format!(
             "{above:.0} above the allowance, {bound:.0} are within it"
         ));
+    }
+    Ok(())
+}
+
+/// A limit of a few requests in a time, that no process knows.
+async fn unknown(members: u8, time: Duration) -> Outcomes {
+    let rate = 40.0 / 6.0;
+    println!("{members} processes, 40 in 6 s, for {time:?}");
+    let mut refused = [0.0; 2];
+    for (place, kind) in [Kind::PacedAlone, Kind::Fleet].into_iter().enumerate() {
+        let folder = Folder::new();
+        let service = Service::start(Limit {
+            rate,
+            burst: 40.0,
+            trip: Duration::from_millis(10),
+        });
+        let service = service.await;
+        let start = |index| {
+            let order = Order {
+                kind,
+                index,
+                service: service.port(),
+                engine: format!("file:{}", folder.file().display()),
+                allowance: 0,
+                away: Away::Alone,
+                workers: 2,
+                rest: Duration::ZERO,
+                time,
+                ahead: Duration::ZERO,
+                safe: 0,
+            };
+            order.start(&[])
+        };
+        let processes: Vec<_> = (0..members).map(start).collect();
+        tokio::time::sleep(time).await;
+        let all = service.record();
+        drop(processes);
+        let delivered = number(all.delivered());
+        refused[place] = number(all.sent()) / delivered - 1.0;
+        println!(
+            "{kind:?}: {:.3} refused for each success, used {:.3}, Jain {:.3}",
+            refused[place],
+            delivered / (40.0 + rate * time.as_secs_f64()),
+            all.jain(members),
+        );
+    }
+    if refused[1] > 0.3 {
+        return Err(format!("{:.3} refused, 0.3 are promised", refused[1]));
     }
     Ok(())
 }
@@ -259,7 +309,13 @@ fn main() -> ExitCode {
             let time = Duration::from_secs(u64::from(argument(3).unwrap_or(6).max(4)));
             runtime.block_on(share(argument(2).unwrap_or(8).clamp(1, 64), time))
         }
-        Some(other) => Err(format!("no part {other}: share, starts, tools, small")),
+        Some("unknown") => {
+            let time = Duration::from_secs(u64::from(argument(3).unwrap_or(180)));
+            runtime.block_on(unknown(argument(2).unwrap_or(50).clamp(1, 128), time))
+        }
+        Some(other) => Err(format!(
+            "no part {other}: share, unknown, starts, tools, small"
+        )),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -63,6 +63,7 @@ mod snapshot;
 #[path = "../../src/strategy.rs"]
 mod strategy;
 mod tally;
+mod unknown;
 #[path = "../../src/wait.rs"]
 mod wait;
 #[path = "../../src/wire.rs"]
@@ -94,6 +95,10 @@ fn main() -> ExitCode {
         let came = pair::play();
         println!("{}\n", came.row());
         wrong.extend(came.wrong());
+        played_any = true;
+    }
+    if named("unknown") && !on_file {
+        wrong.extend(unknown::table());
         played_any = true;
     }
     println!("{}\n", columns::lines(&rows).join("\n"));
@@ -129,6 +134,9 @@ mod tests {
             assert_eq!(tally.wrong(), Vec::<String>::new(), "{}", scene.name);
         }
         assert_eq!(super::pair::play().wrong(), None);
+        for scene in super::unknown::FAULTS {
+            assert_eq!(scene.play(1).wrong(scene), None);
+        }
         let row = || World::new(&SCENES[0], false).play().row();
         assert_eq!(row(), row());
     }

@@ -69,7 +69,9 @@ impl Node {
     pub(crate) fn pass(&mut self, now: Timestamp, span: Duration) {
         self.carry += self.want * u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
         let most = self.want * u64::try_from(PATIENCE.as_millis()).unwrap_or(0) / 1_000_000 + 1;
-        self.waiting = (self.waiting + self.carry / REQUEST).min(most);
+        if self.want > 0 {
+            self.waiting = (self.waiting + self.carry / REQUEST).min(most);
+        }
         self.carry %= REQUEST;
         if self.waiting > 0 && !self.began {
             (self.began, self.first) = (true, Some(now));
@@ -81,12 +83,24 @@ impl Node {
             self.answers.pop_front();
             if throttled {
                 self.pool.throttled(now, permit, Duration::ZERO);
+            } else {
+                self.pool.done(permit);
             }
         }
         if self.asking.as_ref().is_some_and(|ask| ask.heard <= now) {
             self.hear(now);
         }
         self.member.tick(now, &self.pool);
+    }
+
+    /// One more request comes.
+    pub(crate) const fn comes(&mut self) {
+        self.waiting += 1;
+    }
+
+    /// So many requests wait, whatever was sent.
+    pub(crate) const fn waits_for(&mut self, requests: u64) {
+        self.waiting = requests;
     }
 
     fn hear(&mut self, now: Timestamp) {

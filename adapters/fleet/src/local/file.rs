@@ -29,6 +29,9 @@ const TABLES: &str = "
 
 /// How long a step waits for those of other processes. Members wait a little longer for it.
 const BUSY: Duration = Duration::from_millis(200);
+/// A step of another process that has the file locked for so long is given up, in microseconds: that
+/// process is stopped.
+const STOPPED: u64 = 1_000_000;
 /// How long before trying again what SQLite does not wait for.
 const SHORT: Duration = Duration::from_millis(5);
 /// How many pages are written behind the file before they are copied into it: 512 KiB.
@@ -48,6 +51,15 @@ pub(crate) struct File {
     stored: Rc<Stored>,
     step: OnceCell<Script>,
     quota: OnceCell<Script>,
+    held_up: Cell<Option<HeldUp>>,
+}
+
+/// Since when steps have found the file locked, and what `PRAGMA data_version` said then: another
+/// process that takes a step changes that.
+#[derive(Clone, Copy)]
+struct HeldUp {
+    since: u64,
+    version: i64,
 }
 
 /// What the scripts see of it.
@@ -72,6 +84,7 @@ impl File {
             stored: Rc::default(),
             step: OnceCell::new(),
             quota: OnceCell::new(),
+            held_up: Cell::new(None),
         }
     }
 
@@ -84,16 +97,23 @@ impl File {
         words: &str,
     ) -> Result<Vec<i64>, EngineFault> {
         let script = self.script(step)?;
-        let result = self
-            .open()
-            .and_then(|()| self.step(script, key, [member, words, "file"]));
+        let take = || {
+            self.open()?;
+            self.step(script, key, [member, words, "file"])
+        };
+        let mut result = take();
+        if result != Err(EngineFault::TimedOut) {
+            self.held_up.set(None);
+        } else if self.is_held_up() && self.leave_behind().is_ok() {
+            result = take();
+        }
         match result {
             Ok(_) | Err(EngineFault::TimedOut | EngineFault::Broken | EngineFault::ClockJumped) => {
             }
             Err(fault) => {
                 let was = self.stored.open.take().and_then(|open| open.identity);
                 if fault == EngineFault::Corrupt && was.is_some() {
-                    let _kept = self.put_aside(was);
+                    let _kept = self.put_aside(was, ".damaged", empty);
                 }
             }
         }
@@ -123,7 +143,7 @@ impl File {
         *open = None;
         // What was written behind a file tells that the file was a store.
         if found.is_some_and(|found| found.is_empty) && beside(&self.path, "-wal").exists() {
-            let _kept = self.put_aside(found);
+            let _kept = self.put_aside(found, ".damaged", empty);
         }
         let _turn = turn(&self.path, Turn::Open)?;
         let connection = connect(&self.path).map_err(|error| self.fault(&error))?;
@@ -136,16 +156,75 @@ impl File {
         Ok(())
     }
 
-    /// Renames what was a store and is none any more, with the files beside it, and leaves an empty
-    /// file of the same rights in its place. Another process may have done so before.
-    fn put_aside(&self, ruined: Option<Identity>) -> Result<(), EngineFault> {
+    /// Returns whether steps have found the file locked for so long that the process that took the
+    /// lock is stopped.
+    fn is_held_up(&self) -> bool {
+        let now = (self.clocks)().micros;
+        let version = self.stored.with(|connection| {
+            connection.pragma_query_value(None, "data_version", |row| row.get(0))
+        });
+        let Ok(version) = version else {
+            return false;
+        };
+        let first = HeldUp {
+            since: now,
+            version,
+        };
+        let held_up = self.held_up.get();
+        let held_up = held_up.filter(|held_up| held_up.version == version);
+        let held_up = held_up.unwrap_or(first);
+        self.held_up.set(Some(held_up));
+        now.saturating_sub(held_up.since) >= STOPPED
+    }
+
+    /// Goes on in a copy of the file, without the step that is not done. The process that is stopped
+    /// in it finds the copy when it goes on.
+    fn leave_behind(&self) -> Result<(), EngineFault> {
+        if !cfg!(target_os = "linux") {
+            return Err(EngineFault::TimedOut); // no turn, and no other name for an open file
+        }
+        let open = self
+            .stored
+            .open
+            .borrow()
+            .as_ref()
+            .and_then(|open| open.identity);
+        self.put_aside(open, ".stopped", Self::copy)?;
+        *self.stored.open.borrow_mut() = None;
+        self.held_up.set(None);
+        Ok(())
+    }
+
+    /// Writes what the last step left.
+    fn copy(&self, to: &Path) -> Result<(), EngineFault> {
+        let to = to.to_str().ok_or(EngineFault::Other)?;
+        let copied = self
+            .stored
+            .with(|connection| connection.execute("VACUUM INTO ?1", [to]));
+        copied
+            .map(drop)
+            .map_err(|Failed(code, extended)| self.of_codes(code, extended))
+    }
+
+    /// Renames a store, with the files beside it, and leaves a `new` file of the same rights in its
+    /// place. Another process may have done so before.
+    fn put_aside(
+        &self,
+        store: Option<Identity>,
+        suffix: &str,
+        new: fn(&Self, &Path) -> Result<(), EngineFault>,
+    ) -> Result<(), EngineFault> {
         let of = |_| EngineFault::Corrupt;
         let _turn = turn(&self.path, Turn::PutAside)?;
-        if identity(&self.path) != ruined {
+        if identity(&self.path) != store {
             return Ok(());
         }
         let rights = std::fs::metadata(&self.path).map_err(of)?.permissions();
-        let aside = beside(&self.path, ".damaged");
+        let made = beside(&self.path, ".new");
+        let _left = std::fs::remove_file(&made); // by a process that was killed here
+        new(self, &made)?;
+        std::fs::set_permissions(&made, rights).map_err(of)?;
+        let aside = beside(&self.path, suffix);
         for suffix in ["-shm", "-wal", ""] {
             let (from, to) = (beside(&self.path, suffix), beside(&aside, suffix));
             let _none = std::fs::remove_file(&to);
@@ -154,8 +233,7 @@ impl File {
                 _ => {}
             }
         }
-        let new = std::fs::File::create_new(&self.path).map_err(of)?;
-        new.set_permissions(rights).map_err(of)
+        std::fs::rename(made, &self.path).map_err(of)
     }
 
     fn step(
@@ -250,6 +328,11 @@ impl Failed {
             _ => Self(ErrorCode::TypeMismatch, 0),
         }
     }
+}
+
+fn empty(_store: &File, to: &Path) -> Result<(), EngineFault> {
+    let made = std::fs::File::create_new(to);
+    made.map(drop).map_err(|_| EngineFault::Corrupt)
 }
 
 fn connect(path: &Path) -> rusqlite::Result<Connection> {

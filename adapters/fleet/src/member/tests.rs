@@ -1,5 +1,7 @@
 //! One member, with a clock and an engine of the test's.
 
+use core::sync::atomic::Ordering::Relaxed;
+
 use super::{
     Answer, Away, Duration, EngineFault, Member, Pool, Settings, Standing, Timestamp, after, since,
 };
@@ -32,6 +34,8 @@ const fn answer(granted: u32) -> Answer {
         lease: Duration::ZERO,
         wait: Duration::ZERO,
         start: Duration::ZERO,
+        shut: None,
+        knocks: false,
     }
 }
 
@@ -333,7 +337,7 @@ fn a_new_member_with_a_long_lease_asks_soon_and_then_more_seldom() {
     let (mut member, pool) = (Member::new(long, at(0)), Pool::new());
     let mut asked = Vec::new();
     for millis in 0..20_000 {
-        pool.waiting.store(1, core::sync::atomic::Ordering::Relaxed);
+        pool.waiting.store(1, Relaxed);
         member.tick(at(millis), &pool);
         if member.is_due(at(millis), &pool) {
             asked.push(millis);
@@ -356,7 +360,7 @@ fn one_that_was_forgotten_asks_soon_with_a_long_lease_too() {
     let (mut member, pool) = (Member::new(long, at(0)), Pool::new());
     let mut asked = Vec::new();
     for millis in 0..40_000 {
-        pool.waiting.store(1, core::sync::atomic::Ordering::Relaxed);
+        pool.waiting.store(1, Relaxed);
         member.tick(at(millis), &pool);
         if member.is_due(at(millis), &pool) {
             if millis >= 20_000 && !asked.iter().any(|time| *time >= 20_000) {
@@ -620,4 +624,75 @@ fn alone_without_a_share_it_hoards_at_its_safe_rate() {
     member.failed(at(0), EngineFault::Unreachable, &pool);
     member.tick(at(1_000), &pool);
     assert_eq!(pool.available(), 10);
+}
+
+/// A member of a service that is shut for a second, with so many requests.
+fn shut(waiting: u64) -> (Member, Pool) {
+    let (mut member, pool) = member(Away::Alone);
+    lease(&mut member, &pool, 0, 3);
+    pool.waiting.store(waiting, Relaxed);
+    member.tick(at(50), &pool);
+    let shut = Some(Duration::from_secs(1));
+    let heard = Answer { shut, ..answer(0) };
+    let _ask = member.ask(at(50), &pool);
+    member.answered(at(50), at(50), heard, &pool);
+    (member, pool)
+}
+
+#[test]
+fn while_the_service_is_shut_a_member_returns_what_no_request_waits_for() {
+    for (waiting, back, want) in [(0, 3, 0), (1, 2, 0), (9, 0, 6)] {
+        let (mut member, pool) = shut(waiting);
+        let ask = member.ask(at(1_050), &pool);
+        assert_eq!((ask.back, ask.want), (back, want), "{waiting} wait");
+    }
+}
+
+#[test]
+fn while_the_service_is_shut_a_member_asks_no_sooner_than_its_heartbeat_and_says_why() {
+    let (mut member, pool) = shut(1);
+    assert_eq!(pool.withdraw(u32::MAX), 3);
+    let shown = member.snapshot(at(60), &pool);
+    assert_eq!(
+        (shown.shut, shown.knocks),
+        (Some(Duration::from_secs(1)), false)
+    );
+    member.tick(at(300), &pool);
+    assert_eq!(pool.hint(), Duration::from_millis(750));
+    assert!(!member.is_due(at(382), &pool));
+    assert!(member.is_due(at(384), &pool));
+}
+
+#[test]
+fn the_success_of_a_knock_is_told_at_once() {
+    let (mut member, pool) = shut(1);
+    let knock = Answer {
+        shut: Some(Duration::from_secs(4)),
+        knocks: true,
+        ..answer(1)
+    };
+    let _ask = member.ask(at(1_050), &pool);
+    member.answered(at(1_050), at(1_050), knock, &pool);
+    assert!(member.snapshot(at(1_050), &pool).knocks);
+    pool.done(paceline::SendPermit::sent_at(at(1_049)));
+    assert!(!member.is_due(at(1_060), &pool));
+    pool.done(paceline::SendPermit::sent_at(at(1_051)));
+    assert!(member.is_due(at(1_060), &pool));
+    let told = member.ask(at(1_061), &pool).report;
+    assert_eq!(told.done, Duration::from_millis(10));
+}
+
+#[test]
+fn where_a_token_takes_longer_than_a_lease_is_good_only_what_waits_is_wanted() {
+    let (mut member, pool) = member(Away::Alone);
+    let few = Answer {
+        rate: 9_000,
+        ..answer(0)
+    };
+    let _ask = member.ask(at(0), &pool);
+    member.answered(at(0), at(0), few, &pool);
+    assert_eq!(member.ask(at(100), &pool).want, 0);
+    member.answered(at(100), at(100), few, &pool);
+    pool.waiting.store(1, Relaxed);
+    assert_eq!(member.ask(at(200), &pool).want, 1);
 }

@@ -21,7 +21,12 @@ const fn at(micros: u64) -> Timestamp {
 }
 
 fn new_core() -> SendRate {
-    let settings = PacedSettings::builder().floor(1, Duration::from_secs(1));
+    core_of(Duration::from_secs(1))
+}
+
+/// Returns a core with a floor of a token in each `span`.
+fn core_of(span: Duration) -> SendRate {
+    let settings = PacedSettings::builder().floor(1, span);
     SendRate::paced(settings.build().expect("in range"), at(START))
 }
 
@@ -93,6 +98,10 @@ fn after_a_cut_both_laws_are_at_the_same_rate() {
                     break; // where the laws differ on purpose
                 }
                 let script = script_rate(now, since, peak, 0, trip);
+                // Beyond the peak the core goes no further than is used, and here nothing is.
+                if script > 1_000.0 * peak {
+                    break;
+                }
                 let core = core.snapshot(at(now)).fill_rate;
                 assert_same(
                     core,
@@ -100,30 +109,6 @@ fn after_a_cut_both_laws_are_at_the_same_rate() {
                     &format!("{rate}/s, trip {trip}, step {steps}"),
                 );
             }
-        }
-    }
-}
-
-#[test]
-fn starved_both_laws_are_at_the_same_rate() {
-    for throttles in 1..=4 {
-        let span = STEPS * 2;
-        let core = cut(1_000, span, 0);
-        let mut since = START + span;
-        for _ in 0..throttles {
-            since += STEPS;
-            throttle(&core, since, 0);
-        }
-        let peak = core.snapshot(at(since)).last_max_rate;
-        for steps in 0..160 {
-            let now = since + STEPS * steps / 125 + 1;
-            let script = script_rate(now, since, peak, 2 * throttles, 0);
-            let core = core.snapshot(at(now)).fill_rate;
-            assert_same(
-                core,
-                script,
-                &format!("{throttles} throttles, step {steps}"),
-            );
         }
     }
 }
@@ -144,6 +129,9 @@ struct Both {
     next: u64,
     peak: f64,
     cuts: u32,
+    /// What the script granted that was not sent.
+    granted: i64,
+    floor: &'static str,
 }
 
 /// One request, in millionths.
@@ -164,6 +152,8 @@ impl Both {
             next: START,
             peak: 0.0,
             cuts: 0,
+            granted: 0,
+            floor: "1",
         }
     }
 
@@ -233,10 +223,43 @@ impl Both {
             trip: now - sent,
             pause: u64::from(throttled) * u64::try_from(hint.as_micros()).expect("a short one"),
             want: 1,
+            floor: self.floor,
             ..LONE
         };
-        let answer = self.engine.take(now, "a", &told.words());
-        answer.expect("the step is taken");
+        let words = format!(
+            "{} 0 {}",
+            told.words(),
+            u64::from(!throttled) * (now - sent)
+        );
+        let answer = self
+            .engine
+            .take(now, "a", &words)
+            .expect("the step is taken");
+        self.granted += answer[0];
+    }
+
+    /// Plays a step of one of the laws alone, whose service saves up so much: whether it sent.
+    fn alone(&mut self, now: u64, by_script: bool, most: u64, out: bool) -> bool {
+        self.hear_all(now, None);
+        let sends = if by_script {
+            self.seq += 1;
+            let asks = Step {
+                seq: self.seq,
+                want: 1,
+                floor: self.floor,
+                ..LONE
+            };
+            let answer = self.engine.take(now, "a", &asks.words());
+            self.granted += answer.expect("the step is taken")[0];
+            self.granted > 0
+        } else {
+            self.core.try_acquire(at(now)).is_ok()
+        };
+        if sends {
+            self.granted -= i64::from(by_script);
+            self.send(now, most, out);
+        }
+        sends
     }
 
     /// Returns the rate of the script as a part of the core's.
@@ -244,8 +267,12 @@ impl Both {
         let core = self.core.snapshot(at(now));
         self.cuts += u32::from((core.last_max_rate - self.peak).abs() > 1e-9);
         self.peak = core.last_max_rate;
+        let asks = Step {
+            floor: self.floor,
+            ..LONE
+        };
         #[expect(clippy::cast_precision_loss, reason = "a rate of a test")]
-        let script = self.engine.rate_of("b", now, &LONE.words()) as f64;
+        let script = self.engine.rate_of("b", now, &asks.words()) as f64;
         script / 1_000.0 / core.fill_rate
     }
 }
@@ -272,6 +299,59 @@ fn in_front_of_a_service_both_laws_cut_alike() {
         // The core's rate moves in steps of 17 ms, and a window may end a response later.
         assert!(cuts >= 10, "{limit}/s: {cuts} cuts");
         assert!(worst <= 0.02, "{limit}/s: {worst} apart");
+    }
+}
+
+#[test]
+fn both_laws_knock_as_often_in_an_outage_and_are_back_as_soon() {
+    let (from, to, end) = (12_000_000, 22_000_000, 40_000_000);
+    let [core, script] = [false, true].map(|by_script| {
+        let mut both = Both::new(100);
+        let (mut knocks, mut back, mut sent) = (0, 0, 0);
+        for now in (START..START + end).step_by(1_000) {
+            let time = now - START;
+            let is_out = (from..to).contains(&time);
+            if both.alone(now, by_script, 5 * REQUEST, is_out) {
+                knocks += u32::from((from + 1_000_000..to).contains(&time));
+                sent += u32::from(time >= to + 8_000_000);
+                back = if back == 0 && time >= to {
+                    time - to
+                } else {
+                    back
+                };
+            }
+        }
+        println!("{knocks} knocks in 9 s, back after {back} us, {sent} in the last 10 s");
+        (knocks, back, sent)
+    });
+    assert!(core.0.abs_diff(script.0) <= 2, "{core:?}, {script:?}");
+    assert!(core.1 <= 4_000_000 && script.1 <= 4_000_000);
+    assert!(core.2.min(script.2) >= 970 && core.2.max(script.2) <= 1_020);
+}
+
+#[test]
+fn a_window_of_a_minute_is_learned_by_both_laws_alike() {
+    // A core that is asked late loses that time, and the script keeps a token for it.
+    for (by_script, step) in [(false, 10_000), (true, 100_000)] {
+        let mut both = Both::new(0);
+        both.core = core_of(Duration::from_secs(1_000));
+        both.floor = "0.001";
+        let (mut sent, mut refused) = (0, 0);
+        for now in (START..START + 7_200 * REQUEST).step_by(step) {
+            if (now - START) % (60 * REQUEST) == 0 {
+                both.saved = 40 * REQUEST;
+            }
+            let left = both.saved;
+            let is_late = now > START + 3_600 * REQUEST;
+            if both.alone(now, by_script, 40 * REQUEST, false) && is_late {
+                (sent, refused) = (sent + 1, refused + u32::from(left < REQUEST));
+            }
+        }
+        println!("{sent} sent in an hour of 2400, {refused} refused; by the script: {by_script}");
+        assert!(
+            sent - refused >= 2_300 && refused <= 40,
+            "{sent}, {refused}"
+        );
     }
 }
 
@@ -327,7 +407,11 @@ fn after_a_herd_both_laws_correct_the_first_cut_alike() {
         assert!(now > cut + TRIP, "{limit}/s: corrected too soon");
         // A microsecond late, for the core's step to have begun.
         for steps in 1..10 {
-            let apart = both.compare(START + STEPS * steps + 1) - 1.0;
+            let at_step = START + STEPS * steps + 1;
+            // Beyond the peak the core goes no further than is used.
+            let core = both.core.snapshot(at(at_step));
+            let most = core.last_max_rate / core.fill_rate;
+            let apart = both.compare(at_step).min(most.max(1.0)) - 1.0;
             assert!(apart.abs() <= 1e-4, "{limit}/s: {apart} apart");
         }
     }

@@ -28,6 +28,7 @@ mod failover;
 mod faults;
 mod hostile;
 mod joins;
+mod knock;
 mod law;
 mod learning;
 mod pair;

@@ -20,6 +20,8 @@ pub(crate) struct Step {
     pub(crate) ceiling: u64,
     pub(crate) lease: u64,
     pub(crate) weight: u64,
+    /// In tokens per second.
+    pub(crate) floor: &'static str,
 }
 
 pub(crate) const ASK: Step = Step {
@@ -38,6 +40,7 @@ pub(crate) const ASK: Step = Step {
     ceiling: 1_000,
     lease: 200_000,
     weight: 1,
+    floor: "1",
 };
 
 impl Step {
@@ -58,13 +61,14 @@ impl Step {
             ceiling,
             lease,
             weight,
+            floor,
             ..
         } = self;
         let burst = lease / 2;
-        // Ceiling and initial rate; floor 1; absent after 2 s; kept for 10 min.
+        // Ceiling and initial rate; floor; absent after 2 s; kept for 10 min.
         format!(
             "{seq} {leave} {want} {held} {back} {demand} {spent} {throttled} {age} {trip} {pause} {ceiling} {ceiling} \
-             1 {burst} {lease} 2000000 600000 {weight}"
+             {floor} {burst} {lease} 2000000 600000 {weight}"
         )
     }
 
@@ -357,7 +361,10 @@ fn what_was_minted_without_the_engine_is_dropped() {
     engine.pass(10_000);
     let back = Step { seq: 2, ..ASK }.take(&mut engine).unwrap();
     let whole = 1_000_000;
-    assert_eq!(back, [0, 500_000, whole, 2, 0, 500_000, 800, whole, 0, 0]);
+    assert_eq!(
+        back,
+        [0, 500_000, whole, 2, 0, 500_000, 800, whole, 0, 0, 0, 0]
+    );
     // Its own part, while the other one may be alone still; and later what that one leaves.
     engine.pass(100);
     assert_eq!(Step { seq: 3, ..ASK }.granted(&mut engine), 50);
@@ -449,10 +456,10 @@ fn a_members_weight_is_the_one_that_it_says_last() {
 pub(crate) fn later() -> String {
     let script = include_str!("../../src/step.lua");
     let appended = [
-        ("'starts'}", "'starts', 'later'}"),
-        ("'burst', 'start'}", "'burst', 'start', 'later'}"),
-        ("starts = 0}", "starts = 0, later = 5}"),
-        ("burst = 0, start = 0}", "burst = 0, start = 0, later = 5}"),
+        ("'idle', 'rise'}", "'idle', 'rise', 'later'}"),
+        ("'start', 'knock'}", "'start', 'knock', 'later'}"),
+        ("rise = 0}", "rise = 0, later = 5}"),
+        ("start = 0, knock = 0}", "start = 0, knock = 0, later = 5}"),
     ];
     appended
         .into_iter()
@@ -484,6 +491,24 @@ fn two_versions_of_the_script_share_one_scope() {
         granted[0] + granted[1] <= 5_000 && granted.iter().all(|one| *one > 2_300),
         "{granted:?}"
     );
+}
+
+#[test]
+fn a_version_that_must_not_write_is_refused_and_changes_nothing() {
+    let mut bench = Bench::new();
+    let next = include_str!("../../src/step.lua").replace("WIRE = 1", "WIRE = 2");
+    let mut next = ScriptEngine::of(&next);
+    let join = |engine: &mut ScriptEngine, name| engine.take(1_000_000_000, name, &ASK.words());
+    join(&mut next, "a").unwrap();
+    bench.engine.fall_back(next.stored());
+    let refused = join(&mut bench.engine, "b").unwrap_err();
+    assert_eq!(refused, "VERSION the scope is of a later one");
+    assert_eq!(bench.engine.stored(), next.stored());
+    // The later one goes on with what an earlier one wrote.
+    let mut earlier = ScriptEngine::new();
+    join(&mut earlier, "a").unwrap();
+    next.fall_back(earlier.stored());
+    assert!(join(&mut next, "b").is_ok());
 }
 
 #[test]

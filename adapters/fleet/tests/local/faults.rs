@@ -135,35 +135,60 @@ async fn a_file_that_is_no_store_any_more_is_put_aside() {
     }
 }
 
+/// Returns how many requests of 100/s the members sent in three seconds, of 300.
+async fn sent(members: &[Budget]) -> usize {
+    let end = tokio::time::Instant::now() + 3 * SECOND;
+    let sending: Vec<_> = members
+        .iter()
+        .cloned()
+        .map(|member| {
+            tokio::spawn(async move {
+                let mut sent = 0;
+                while tokio::time::timeout_at(end, member.acquire()).await.is_ok() {
+                    sent += 1;
+                }
+                sent
+            })
+        })
+        .collect();
+    let mut sum = 0;
+    for one in sending {
+        sum += one.await.expect("it counts");
+    }
+    sum
+}
+
+/// A process that is stopped in the middle of a step is one that keeps the file locked.
+#[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_file_that_another_process_keeps_locked_is_away() {
+async fn a_process_that_keeps_the_file_locked_is_left_behind() {
     let folder = Folder::new("locked");
     let fleet = Fleet::local(folder.file()).expect("a path");
-    let scope = |away| {
+    let members = [Away::Closed, Away::Open, Away::Alone].map(|away| {
         let scope = fleet.scope("x", 100, SECOND).expect("in range");
         scope.when_away(away).join().expect("a runtime")
-    };
-    let members = [Away::Closed, Away::Open, Away::Alone].map(scope);
+    });
     for member in &members {
         let _permit = member.acquire().await;
     }
     let other = rusqlite::Connection::open(folder.file()).expect("SQLite's");
     let locked = other.execute_batch("BEGIN IMMEDIATE");
     locked.expect("no other step holds it for long");
-    tokio::time::sleep(3 * SECOND).await;
-    let standings = [Standing::Closed, Standing::Open, Standing::Alone];
-    for (member, standing) in members.iter().zip(standings) {
-        let shown = member.snapshot();
-        assert_eq!(
-            (shown.standing, shown.fault),
-            (standing, Some(EngineFault::TimedOut))
-        );
-    }
-    other.execute_batch("ROLLBACK").expect("it was begun");
-    tokio::time::sleep(SECOND).await;
+    let began = std::time::Instant::now();
+    let shown = members[0].changed(&members[0].snapshot()).await;
+    assert_eq!(shown.fault, Some(EngineFault::TimedOut));
     for member in &members {
-        assert_eq!(member.snapshot().standing, Standing::Leased);
+        assert!(goes_on(member).await, "{:?}", member.snapshot());
     }
+    let took = began.elapsed();
+    let came = sent(&members).await;
+    println!("they went on after {took:.1?}, and used {came} of 300 beside the lock");
+    assert!(took < 3 * SECOND, "{took:?}");
+    assert!((285..=340).contains(&came), "{came}");
+    // What it had begun is in a file of another name, and it finds the one of all.
+    other.execute_batch("COMMIT").expect("it was begun");
+    assert!(folder.path().join("limits.stopped").exists());
+    assert_eq!(fault(folder.file()).await, None);
 }
 
 /// Where the path stands in the environment of [`says_what_is_wrong`], and what is expected.

@@ -258,10 +258,10 @@ fn two_versions_of_the_script_share_a_file() {
     let (old, new) = (bench.file(), bench.file());
     let text = include_str!("../../step.lua");
     let appended = [
-        ("'slot'}", "'slot', 'later'}"),
-        ("'burst'}", "'burst', 'later'}"),
-        ("slot = now}", "slot = now, later = 5}"),
-        ("burst = 0}", "burst = 0, later = 5}"),
+        ("'idle', 'rise'}", "'idle', 'rise', 'later'}"),
+        ("'start', 'knock'}", "'start', 'knock', 'later'}"),
+        ("rise = 0}", "rise = 0, later = 5}"),
+        ("start = 0, knock = 0}", "start = 0, knock = 0, later = 5}"),
     ];
     let later = appended
         .into_iter()
@@ -279,4 +279,54 @@ fn two_versions_of_the_script_share_a_file() {
     }
     assert_eq!(of_old, of_new);
     assert!(of_old >= 390, "{of_old} of 500");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_process_that_is_stopped_in_a_step_holds_the_others_up_for_a_second() {
+    let bench = Bench::new("stopped");
+    let [stopped, first, second] = [(); 3].map(|()| bench.file());
+    assert_eq!(granted(&first, "a", 1), 0);
+    assert_eq!(granted(&second, "b", 1), 0);
+    stopped.open().expect("it is there");
+    let open = stopped.stored.open.borrow();
+    let connection = &open.as_ref().expect("it is open").connection;
+    let behavior = TransactionBehavior::Immediate;
+    let step = Transaction::new_unchecked(connection, behavior).expect("the lock is free");
+    let aside = beside(&first.path, ".stopped");
+    for pass in [SECOND, SECOND - 1] {
+        bench.pass(pass);
+        assert_eq!(ask(&first, "a", 2, ""), Err(EngineFault::TimedOut));
+        assert!(!aside.exists());
+    }
+    // What was there before is there: the members, and what was saved up.
+    bench.pass(1);
+    assert_eq!(granted(&first, "a", 2), 5);
+    assert_eq!(granted(&second, "b", 2), 5);
+    assert_eq!(ask(&second, "b", 3, "").expect("the step is taken")[3], 2);
+    assert!(aside.exists());
+    // It goes on, and what it wrote is nowhere.
+    step.execute("INSERT INTO field VALUES ('scope', 'mc', 'x')", [])
+        .expect("it has the lock");
+    step.commit()
+        .expect("its file is there, under another name");
+    drop(open);
+    assert_eq!(ask(&stopped, "d", 1, "").expect("the step is taken")[3], 3);
+}
+
+#[test]
+fn a_file_whose_steps_are_taken_by_others_holds_nobody_up_for_good() {
+    let bench = Bench::new("busy");
+    let [busy, first] = [(); 2].map(|()| bench.file());
+    assert_eq!(granted(&first, "a", 1), 0);
+    for seq in 1..=3 {
+        assert!(granted(&busy, "b", seq) >= 0);
+        let open = busy.stored.open.borrow();
+        let connection = &open.as_ref().expect("it is open").connection;
+        let behavior = TransactionBehavior::Immediate;
+        let _step = Transaction::new_unchecked(connection, behavior).expect("the lock is free");
+        bench.pass(SECOND);
+        assert_eq!(ask(&first, "a", 2, ""), Err(EngineFault::TimedOut));
+    }
+    assert!(!beside(&first.path, ".stopped").exists());
 }

@@ -1,0 +1,144 @@
+//! A service that lets nothing through is asked by one member for all.
+
+use crate::rig::script::ScriptEngine;
+use crate::step::{ASK, Step};
+
+/// A scope whose service is shut, and the time in microseconds.
+struct Shut {
+    engine: ScriptEngine,
+    now: u64,
+    /// The numbers of the members' last asks.
+    seqs: [u64; 3],
+}
+
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
+impl Shut {
+    /// Members that were refused all that they sent.
+    fn new() -> Self {
+        let mut shut = Self {
+            engine: ScriptEngine::new(),
+            now: 1_000_000_000,
+            seqs: [0; 3],
+        };
+        for member in [0, 1, 2, 0, 1, 2] {
+            shut.ask(member, 0, 0);
+            shut.now += 100_000;
+        }
+        // A cut, with which the law begins; and after it nothing comes through.
+        shut.told(0, 20, 10, 0);
+        for _ in 0..6 {
+            shut.now += 100_000;
+            shut.told(1, 0, 0, 0);
+        }
+        let answer = shut.told(1, 20, 20, 0);
+        assert!(answer[10] > 0, "the service is not shut: {answer:?}");
+        shut
+    }
+
+    fn told(&mut self, member: usize, spent: u64, throttled: u64, done: u64) -> Vec<i64> {
+        self.seqs[member] += 1;
+        let step = Step {
+            seq: self.seqs[member],
+            want: 5,
+            spent,
+            throttled,
+            age: 10_000,
+            ..ASK
+        };
+        let words = format!("{} 0 {done}", step.words());
+        let answer = self.engine.take(self.now, NAMES[member], &words);
+        answer.expect("the step is taken")
+    }
+
+    /// Asks with nothing to tell, after so many microseconds: what is granted.
+    fn ask(&mut self, member: usize, after: u64, done: u64) -> i64 {
+        self.now += after;
+        self.told(member, 0, 0, done)[0]
+    }
+
+    /// Waits until the next knock may go.
+    fn wait(&mut self) -> u64 {
+        let until = self.told(0, 0, 0, 0)[10] - 1;
+        let until = u64::try_from(until).expect("it is shut");
+        self.now += until;
+        until
+    }
+}
+
+#[test]
+fn one_member_knocks_for_all_and_its_success_opens_for_all() {
+    let mut shut = Shut::new();
+    let wait = shut.wait();
+    assert!(wait > 0);
+    shut.now -= 1;
+    assert_eq!(shut.ask(1, 0, 0), 0);
+    let knock = {
+        shut.now += 1;
+        shut.told(1, 0, 0, 0)
+    };
+    assert_eq!((knock[0], knock[11]), (1, 1));
+    let other = shut.told(2, 0, 0, 0);
+    assert_eq!((other[0], other[11]), (0, 0));
+    // What was sent before the knock opens nothing.
+    shut.now += 20_000;
+    assert!(shut.told(1, 1, 0, 30_000)[10] > 0);
+    assert_eq!(shut.told(1, 0, 0, 15_000)[10], 0);
+    let granted: i64 = (0..10).map(|_| shut.ask(2, 100_000, 0)).sum();
+    assert!(granted > 0);
+}
+
+#[test]
+fn a_refused_knock_comes_later_each_time_and_what_was_sent_before_changes_nothing() {
+    let mut shut = Shut::new();
+    let mut waits = Vec::new();
+    for _ in 0..6 {
+        waits.push(shut.wait());
+        assert_eq!(shut.ask(1, 0, 0), 1);
+        shut.now += 15_000;
+        shut.told(1, 1, 1, 0);
+        let before = shut.engine.stored();
+        // Another member's, sent before the knock was.
+        shut.now -= 10_000;
+        shut.told(2, 1, 1, 0);
+        shut.now += 10_000;
+        let due = |stored: &std::collections::BTreeMap<String, _>| {
+            let fields: &std::collections::BTreeMap<String, String> = &stored["scope"];
+            fields["s"].split(' ').nth(46).map(str::to_owned)
+        };
+        assert_eq!(due(&shut.engine.stored()), due(&before));
+    }
+    assert!(waits.windows(2).all(|two| two[0] <= two[1]), "{waits:?}");
+    assert!(waits[5] > waits[1], "{waits:?}");
+}
+
+#[test]
+fn a_knocker_that_dies_costs_the_others_one_wait() {
+    let mut shut = Shut::new();
+    shut.wait();
+    assert_eq!(shut.ask(1, 0, 0), 1);
+    let next = shut.wait();
+    shut.now -= 1;
+    assert_eq!(shut.ask(2, 0, 0), 0);
+    assert_eq!((shut.ask(2, 1, 0), next > 0), (1, true));
+    // One that leaves without having sent costs none.
+    let leaves = Step {
+        seq: shut.seqs[2] + 1,
+        leave: 1,
+        ..ASK
+    };
+    let left = shut.engine.take(shut.now, "c", &leaves.words());
+    left.expect("the step is taken");
+    assert_eq!(shut.ask(0, 0, 0), 1);
+}
+
+#[test]
+fn a_knock_whose_success_nobody_recorded_opens_when_the_next_would_go() {
+    let mut shut = Shut::new();
+    shut.wait();
+    assert_eq!(shut.ask(1, 0, 0), 1);
+    shut.now += 1_000;
+    assert!(shut.told(1, 1, 0, 0)[10] > 0);
+    let _next = shut.wait();
+    assert_eq!(shut.told(2, 0, 0, 0)[10], 0);
+}
