@@ -212,7 +212,7 @@ impl<const N: usize> MultiWord<N> {
         written && self.publish(ticket, copy, taken)
     }
 
-    /// Takes a ticket, if the value of the ticket `from` is still the published one.
+    /// Takes a ticket, if the value of the ticket `from` is still the published value.
     fn take(&self, from: u64) -> Option<(u64, u64, Current)> {
         let mut seen = self.load();
         loop {

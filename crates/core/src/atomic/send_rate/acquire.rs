@@ -47,7 +47,7 @@ pub(super) struct Beside {
     pub(super) sent: AtomicU64,
     /// The requests of the first burst that have been given a token.
     pub(super) first: Burst,
-    // Used seldom. They stand here because this cache line has room.
+    // The fields below are used seldom. They stand here because this cache line has room.
     /// Used for one round trip after a first throttle.
     pub(super) drain: DrainWord,
     pub(super) baseline: CutBaseline,

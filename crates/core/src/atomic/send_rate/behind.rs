@@ -69,7 +69,7 @@ use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};
 use crate::fixed::to_signed;
 use crate::line::{LONGEST_QUEUE, Place, TOKEN};
 
-/// After so many tokens for the foreground, background gets one.
+/// After so many tokens for the foreground, background gets a token.
 pub(super) const TRICKLE: u64 = 20;
 
 /// After so many tokens the trickle comes at the latest, however far background is ahead of its
@@ -89,7 +89,7 @@ const MOST_PACE: u64 = (TRICKLE.wrapping_add(1)) << PACE_BITS;
 pub(super) const NO_PLACE: u64 = u64::MAX;
 
 /// Where the line begins: just before the wrap of places and of counts, so that every test crosses
-/// it.
+/// the wrap.
 const BEGINNING: u64 = TOKEN.wrapping_neg();
 /// A value of `paid` far below all that is promised at the beginning.
 const NOTHING_PAID: u64 = BEGINNING.wrapping_sub(1 << 62);

@@ -9,7 +9,7 @@
 //! `version` of the limits from which the edge was computed. Each change of a limit raises
 //! `version` afterwards. A thread that finds another version in `edge` reads the limits, begins the
 //! windows that have begun, and writes `edge` anew. Between a change and its raise a send may go by
-//! the limits as they were: the send is concurrent with the change.
+//! the old limits. Such a send is concurrent with the change.
 
 use crate::atomic::lazy::Lazy;
 use crate::atomic::multi_word::MultiWord;

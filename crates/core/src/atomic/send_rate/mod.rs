@@ -146,7 +146,7 @@ impl SendRate {
 
     /// Creates a limiter of [`ControlLaw::Declared`](crate::ControlLaw::Declared) with `settings`.
     ///
-    /// It limits from the start, to the first burst.
+    /// It limits from the start: only the first burst may go.
     #[must_use]
     pub fn declared(settings: DeclaredSettings, start: Timestamp) -> Self {
         let law = Controller::Declared(settings.law());

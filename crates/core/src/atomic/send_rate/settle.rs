@@ -22,7 +22,7 @@
 //!
 //! A thread may stop in a settlement:
 //!
-//! - After `sent` was moved on: the next thread that looks makes the rate from what is left.
+//! - After `sent` was moved on: the next thread that looks computes the rate from what is left.
 //! - While an unsent request gives its tokens back, between `sent` and the bucket: the bucket has
 //!   lost these tokens.
 
