@@ -3,9 +3,9 @@
 //! A place in the first line is a claim on tokens to come, which no request can overtake. So
 //! background has a second line, to which tokens are *released*. These are tokens of the first line
 //! that are there, that no place waits for, and that background need not leave alone. A place
-//! behind the line is due once enough tokens have been released for the place and for all before it
-//! that were not given up. The first line has the same rule, with what time has minted in place of
-//! the count released.
+//! behind the line is due once enough tokens have been released for it and for all live places
+//! before it. The first line has the same rule, with what time has minted in place of the count
+//! released.
 //!
 //! Any thread may release. The thread takes tokens of the first line by the rule of a try, and then
 //! adds as many to `released`. So `released` never exceeds what was taken, and never goes back. The

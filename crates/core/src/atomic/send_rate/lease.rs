@@ -343,8 +343,8 @@ impl Lease {
         self.note_time(terms.from);
     }
 
-    /// Returns how many tokens to take at `now`: twice the last number within half of [`LONGEST`]
-    /// since the last call, the same number within [`LONGEST`], else 1.
+    /// Returns how many tokens to take at `now`. Within half of [`LONGEST`] after the last call
+    /// this is twice the last number, within [`LONGEST`] the last number, else 1.
     pub(super) fn ask(&self, now: u64) -> u64 {
         let last = self.batch.load(Relaxed);
         let passed = now.wrapping_sub(self.from.load(Relaxed));

@@ -169,9 +169,9 @@ impl Limits {
         self.ignored.load(Relaxed)
     }
 
-    /// Takes in a report of `policy` by `report`. The report goes to the ledger of the policy, to a
-    /// free ledger, or to the ledger unheard of for longest, if for more than its window. `None` if
-    /// nothing was taken in.
+    /// Takes in a report of `policy` by `report`. The report goes to the ledger of the policy, or
+    /// else to a free ledger. The last choice is the ledger unheard of for longest, if for over its
+    /// window. `None` if nothing was taken in.
     pub(super) fn report<T>(
         &self,
         now: u64,

@@ -74,10 +74,10 @@ pub use self::snapshot::{BackgroundSnapshot, DeclaredLimit, SendRateSnapshot};
 /// # Leases
 ///
 /// Under [`ControlLaw::Paced`] a busy thread takes several tokens at once, and spends them without
-/// a word that other threads write. A lone thread sees no difference: it gets the same answers as
-/// if it took one token after the other, and a full bucket is exact to the token. Several threads
-/// are granted from `t1` to `t2` at most the bucket's tokens plus what is minted from `t1 − S` to
-/// `t2`, where `S` is 2¹⁸ ns, 0.26 ms.
+/// a word that other threads write. A lone thread gets the same answers as if it took one token
+/// after the other, and a full bucket is exact to the token. Let `S` be 2¹⁸ ns, 0.26 ms. Several
+/// threads are granted from `t1` to `t2` at most the bucket's tokens plus the tokens minted from
+/// `t1 − S` to `t2`.
 ///
 /// A lease has at most an eighth of the bucket's tokens, at most 4,096, and at most one core's
 /// share of what the rate mints in `S`. This share is two tokens at 7,630 tokens/s for each core,

@@ -49,9 +49,9 @@
 //!
 //! One swap of `retired` retires a gap: the swap adds the gap's tokens, and names its slot and
 //! place. A gap that `retired` names is not counted in its slot. Before `retired` names another
-//! gap, the slot of the last gap has been freed, and a thread that loads the later `retired` sees
-//! that slot free. So a thread that loads the same `retired` twice has counted exactly once each
-//! gap that existed throughout.
+//! gap, the slot of the last gap has been freed. A thread that loads the later `retired` sees that
+//! slot free. So a thread that loads the same `retired` twice has counted exactly once each gap
+//! that existed throughout.
 //!
 //! A gap is retired when `V >= start − retired`. Each live place before the gap ends at `start` or
 //! sooner, and has at least `retired` tokens given up before it. So that place is due, and no harm
