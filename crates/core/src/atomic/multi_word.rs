@@ -5,9 +5,9 @@
 //! loads the words of the published copy, and looks again if a word bears another ticket.
 //!
 //! A writer that stops leaves a copy half written. When all other copies are given out, the next
-//! writer calls their tickets in: these can no longer be published, and their copies are given out
-//! anew. The new tickets are higher, and a word is only replaced under a higher ticket. So a thread
-//! that goes on late writes nothing that is read.
+//! writer calls their tickets in. Tickets called in can no longer be published, and their copies
+//! are given out anew. The new tickets are higher, and a word is only replaced under a higher
+//! ticket. So a thread that goes on late writes nothing that is read.
 //!
 //! # States of a copy
 //!
@@ -212,7 +212,7 @@ impl<const N: usize> MultiWord<N> {
         written && self.publish(ticket, copy, taken)
     }
 
-    /// Takes a ticket, if the value of the ticket `from` is still the published one.
+    /// Takes a ticket, if the value of the ticket `from` is still the published value.
     fn take(&self, from: u64) -> Option<(u64, u64, Current)> {
         let mut seen = self.load();
         loop {

@@ -189,10 +189,10 @@ const fn low(count: u64) -> u32 {
     count as u32
 }
 
-/// Returns below which number a thread gets words to itself.
+/// Returns the number below which a thread gets words to itself.
 ///
-/// There are more of these than cores: run times have threads beside their workers, and numbers are
-/// given out in order.
+/// This is more than the cores: run times have threads beside their workers, and numbers are given
+/// out in order.
 pub(in crate::atomic) fn own_words() -> usize {
     if cfg!(all(loom, feature = "loom")) {
         return 2;
@@ -229,8 +229,8 @@ pub(in crate::atomic) struct Stripe {
     count: AtomicU64,
     /// The count at which the thread must look at the clock.
     until: AtomicU64,
-    /// The time of the last look at the clock, in 2¹⁶ ns, above 16 bits of how many requests it let
-    /// go without another.
+    /// The time of the last look at the clock, in 2¹⁶ ns, above 16 bits of how many requests may go
+    /// before the next look.
     pace: AtomicU64,
 }
 

@@ -30,7 +30,7 @@ std::thread_local! {
     static NUMBERED: Cell<Option<Numbered>> = const { Cell::new(None) };
 }
 
-/// Returns the calling thread's number: From [`SLOTS`] on, others may have the same number.
+/// Returns the calling thread's number. From [`SLOTS`] on, other threads may have the same number.
 pub(in crate::atomic) fn number() -> usize {
     match NUMBER.get() {
         UNASKED => ask(),

@@ -47,7 +47,7 @@ pub(super) struct Beside {
     pub(super) sent: AtomicU64,
     /// The requests of the first burst that have been given a token.
     pub(super) first: Burst,
-    // Used seldom. They stand here because this cache line has room.
+    // The fields below are used seldom. They stand here because this cache line has room.
     /// Used for one round trip after a first throttle.
     pub(super) drain: DrainWord,
     pub(super) baseline: CutBaseline,
@@ -270,8 +270,8 @@ impl<'a> Engaged<'a> {
         sent.inspect_err(|_| self.line().give_back(1))
     }
 
-    /// Tries again after handling all that may be in the way: a throttle that has yet to take
-    /// effect, a curve that has moved, a line that has to be renewed, a pause.
+    /// Tries again after handling all that may be in the way. This is a throttle not yet in effect,
+    /// a curve that has moved, a line to be renewed, or a pause.
     #[inline(never)]
     fn try_again(&self, elapsed: u64) -> Result<Order, u64> {
         let elapsed = elapsed.min(LAST_TIME);

@@ -128,7 +128,8 @@ impl Adaptation<'_> {
             is_silent: false,
         });
         let now = window.at;
-        // Perhaps only requests as heavy as the refused one will ask the shut service again.
+        // Perhaps only requests as heavy as the refused one will ask the shut service again. So the
+        // bucket must hold such a request.
         let law = self.law.get();
         let shown = || law.shown(self.state.load(), self.meter.counted(), now);
         if refused > 1 && shown().is_shut {
@@ -141,7 +142,7 @@ impl Adaptation<'_> {
         recorded
     }
 
-    /// Applies what the law decides on a response, and on a window that the response ends.
+    /// Applies the law's decision on a response, and on a window that the response ends.
     ///
     /// The law is asked once more only if another thread has changed a word meanwhile. A window
     /// that this response has ended stays part of its result. Model:

@@ -126,12 +126,12 @@ impl SendRate {
     /// start if it has a ceiling or an initial rate.
     ///
     /// For a client that knows better than the law, such as after a limit was raised or a wrong
-    /// hint paused all requests. The measured rate stays. Promised tokens that are not minted are
-    /// written off, at most as many as the open places ask for. The requests of these places may go
-    /// at once, even after the next throttle. So each call lets the requests that wait at that
-    /// moment go above the rate, even above a fixed rate or a ceiling. Called again and again, this
-    /// is 20 % above the rate. Call it once for each change, not on a schedule. After a wrong
-    /// timestamp, call [`reset`](Self::reset) instead. The debit of a settlement
+    /// hint paused all requests. The measured rate stays. Whole tokens that are promised and not
+    /// minted are written off, at most as many as the open places ask for. The requests of these
+    /// places may go at once, even after the next throttle. So each call lets the requests that
+    /// wait at that moment go above the rate, even above a fixed rate or a ceiling. Repeated calls
+    /// let 20 % more than the rate go. Call it once for each change, not on a schedule. After a
+    /// wrong timestamp, call [`reset`](Self::reset) instead. The debit of a settlement
     /// ([`settle`](Self::settle)) stays owed.
     ///
     /// A throttle that overlaps this call counts as before or after the call. A place taken during

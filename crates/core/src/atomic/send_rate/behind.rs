@@ -3,9 +3,9 @@
 //! A place in the first line is a claim on tokens to come, which no request can overtake. So
 //! background has a second line, to which tokens are *released*. These are tokens of the first line
 //! that are there, that no place waits for, and that background need not leave alone. A place
-//! behind the line is due once enough tokens have been released for the place and for all before it
-//! that were not given up. The first line has the same rule, with what time has minted in place of
-//! the count released.
+//! behind the line is due once enough tokens have been released for it and for all live places
+//! before it. The first line has the same rule, with what time has minted in place of the count
+//! released.
 //!
 //! Any thread may release. The thread takes tokens of the first line by the rule of a try, and then
 //! adds as many to `released`. So `released` never exceeds what was taken, and never goes back. The
@@ -69,7 +69,7 @@ use crate::atomic::sync::{AtomicU64, Ordering::Relaxed};
 use crate::fixed::to_signed;
 use crate::line::{LONGEST_QUEUE, Place, TOKEN};
 
-/// After so many tokens for the foreground, background gets one.
+/// After so many tokens for the foreground, background gets a token.
 pub(super) const TRICKLE: u64 = 20;
 
 /// After so many tokens the trickle comes at the latest, however far background is ahead of its
@@ -89,7 +89,7 @@ const MOST_PACE: u64 = (TRICKLE.wrapping_add(1)) << PACE_BITS;
 pub(super) const NO_PLACE: u64 = u64::MAX;
 
 /// Where the line begins: just before the wrap of places and of counts, so that every test crosses
-/// it.
+/// the wrap.
 const BEGINNING: u64 = TOKEN.wrapping_neg();
 /// A value of `paid` far below all that is promised at the beginning.
 const NOTHING_PAID: u64 = BEGINNING.wrapping_sub(1 << 62);

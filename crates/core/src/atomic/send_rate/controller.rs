@@ -65,8 +65,8 @@ impl BoundLaw {
             .min(LAST_TIME)
     }
 
-    /// Returns when the request of `permit`, answered at `at`, was sent. This is `at` if its clock
-    /// was not read.
+    /// Returns when the request of `permit`, answered at `at`, was sent. This is `at` if no clock
+    /// was read for it.
     pub(super) fn sent_at(&self, permit: SendPermit, at: u64) -> u64 {
         if permit.is_timed() {
             self.elapsed(permit.time()).min(at)

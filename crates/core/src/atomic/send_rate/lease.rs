@@ -67,13 +67,13 @@
 //! tokens would be lost if a later lease went back first.
 //!
 //! A lease knows a lower bound of the part of `C` behind it. The upper bits of `total` count the
-//! tokens given up at places of their own: those of leases and places in line, not those of
-//! credits. Let `D` be the growth of this count since the take, and `h` how far the bucket was from
-//! full at the take. At most `h` of the `D` tokens stood before the lease. The reason is that all
-//! promised tokens that come back fit a bucket. So there are no more of them than positions from
-//! where a full bucket stands up to `issued`. So at least `D − h` of the `D` tokens are behind the
-//! lease. `C` is loaded before `issued` is swapped, and both counts are one word. So no token in
-//! `D` is in the `C` from which `h` was computed.
+//! tokens given up at places of their own: of leases and of places in line, not of credits. Let `D`
+//! be the growth of this count since the take, and `h` how far the bucket was from full at the
+//! take. At most `h` of the `D` tokens stood before the lease. The reason is that all promised
+//! tokens that come back fit a bucket. So there are no more of them than positions from where a
+//! full bucket stands up to `issued`. So at least `D − h` of the `D` tokens are behind the lease.
+//! `C` is loaded before `issued` is swapped, and both counts are one word. So no token in `D` is in
+//! the `C` from which `h` was computed.
 //!
 //! The rest is an induction over the takes. Let `p` be the lowest token that comes back later, and
 //! `b` the tokens given up behind `p`. Then `p − 1 >= V − capacity + C − b`. The positions from `p`
@@ -117,7 +117,7 @@ pub(super) struct Leases {
     rest: Box<[Padded<Lease>]>,
 }
 
-/// So many threads have words of their own on any machine.
+/// On any machine, at least so many threads have words to themselves.
 const FIRST: usize = if cfg!(all(loom, feature = "loom")) {
     2
 } else {
@@ -196,7 +196,7 @@ pub(super) struct Lease {
     fraction: AtomicU64,
     rate: AtomicU64,
     cancelled: AtomicU64,
-    /// At most so many tokens stood before the lease that may be given up later.
+    /// How many tokens before the lease may be given up later, at most.
     before: AtomicU64,
     /// What [`ask`](Self::ask) returned last: how many tokens to take, or 1 for no lease.
     batch: AtomicU64,
@@ -255,7 +255,7 @@ impl Lease {
     }
 
     /// Takes a token as [`spend`](Self::spend) does, but computes where the cursor and a full
-    /// bucket stand. If the bucket is full, the lease overflows from then on if it `may`.
+    /// bucket stand. If the bucket is full, and `may` is true, the lease overflows from then on.
     pub(super) fn reckon(&self, changes: u64, now: u64, may: bool) -> bool {
         let age = now.wrapping_sub(self.from.load(Relaxed));
         // Also if `now` is before the take: the age wraps.
@@ -343,8 +343,8 @@ impl Lease {
         self.note_time(terms.from);
     }
 
-    /// Returns how many tokens to take at `now`: twice the last number within half of [`LONGEST`]
-    /// since the last call, the same number within [`LONGEST`], else 1.
+    /// Returns how many tokens to take at `now`. Within half of [`LONGEST`] after the last call
+    /// this is twice the last number, within [`LONGEST`] the last number, else 1.
     pub(super) fn ask(&self, now: u64) -> u64 {
         let last = self.batch.load(Relaxed);
         let passed = now.wrapping_sub(self.from.load(Relaxed));

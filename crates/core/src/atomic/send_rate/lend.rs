@@ -16,7 +16,7 @@
 //! - Between the swap of the state and the second raise of `changes`: leases taken since the first
 //!   raise live on until they are too old.
 //! - With the number of a thread that has ended: the next thread that would have that number gets
-//!   another.
+//!   another number.
 
 use super::acquire::{Engaged, Words};
 use super::lease::{LONGEST_BITS, Lease, Leases, MOST, PART, Terms};

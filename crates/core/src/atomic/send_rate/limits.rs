@@ -9,7 +9,7 @@
 //! `version` of the limits from which the edge was computed. Each change of a limit raises
 //! `version` afterwards. A thread that finds another version in `edge` reads the limits, begins the
 //! windows that have begun, and writes `edge` anew. Between a change and its raise a send may go by
-//! the limits as they were: the send is concurrent with the change.
+//! the old limits. Such a send is concurrent with the change.
 
 use crate::atomic::lazy::Lazy;
 use crate::atomic::multi_word::MultiWord;
@@ -169,9 +169,9 @@ impl Limits {
         self.ignored.load(Relaxed)
     }
 
-    /// Takes in a report of `policy` by `report`. The report goes to the ledger of the policy, to a
-    /// free ledger, or to the ledger unheard of for longest, if for more than its window. `None` if
-    /// nothing was taken in.
+    /// Takes in a report of `policy` by `report`. The report goes to the ledger of the policy, or
+    /// else to a free ledger. The last choice is the ledger unheard of for longest, if for over its
+    /// window. `None` if nothing was taken in.
     pub(super) fn report<T>(
         &self,
         now: u64,

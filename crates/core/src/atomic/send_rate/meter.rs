@@ -161,8 +161,8 @@ impl Meter {
         self.cycle.store(0, Relaxed);
     }
 
-    /// Begins a window at `now`, from zero, and returns its end; 0 if there has been none. The
-    /// cycle is forgotten.
+    /// Begins a window at `now`, from zero, and returns its end; 0 if no window has begun before.
+    /// Forgets the cycle.
     pub(super) fn restart(&self, law: &Controller, now: u64) -> u64 {
         self.forget_cycle();
         loop {

@@ -58,10 +58,10 @@ impl SendRate {
     /// # What it costs in exactness
     ///
     /// No count is lost or late. Only the end of a window, in which the rate is measured, is
-    /// noticed late: by 2 ms if requests come evenly, by up to 255 requests of each thread if their
-    /// rate drops. So at the first throttle the measured rate may be off by 1/250, and by more if
-    /// the traffic had just subsided. From then on every request reads the clock. Threads beyond
-    /// 256, and all threads without the feature `std`, read the clock each time.
+    /// noticed late. The delay is 2 ms if requests come evenly, and up to 255 requests of each
+    /// thread if their rate drops. So at the first throttle the measured rate may be off by 1/250,
+    /// and by more if the traffic had just subsided. From then on every request reads the clock.
+    /// Threads beyond 256, and all threads without the feature `std`, read the clock each time.
     #[allow(
         clippy::must_use_candidate,
         reason = "called for its effect, which the models' atomics hide"

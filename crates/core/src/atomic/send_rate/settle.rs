@@ -22,7 +22,7 @@
 //!
 //! A thread may stop in a settlement:
 //!
-//! - After `sent` was moved on: the next thread that looks makes the rate from what is left.
+//! - After `sent` was moved on: the next thread that looks computes the rate from what is left.
 //! - While an unsent request gives its tokens back, between `sent` and the bucket: the bucket has
 //!   lost these tokens.
 
@@ -46,10 +46,10 @@ impl SendRate {
     ///   A cost of 0 gives the whole estimate back.
     /// - A permit that was granted while nothing was limited took no tokens, so nothing is settled.
     /// - Once the service has declared a limit
-    ///   ([`ControlLaw::Declared`](crate::ControlLaw::Declared)) the difference changes what is
-    ///   left of the limit, and so the rate, rather than the bucket. Nothing is settled if the
-    ///   limiter has taken in a report ([`observe`](Self::observe)) of this request or a later one:
-    ///   the report includes the true cost.
+    ///   ([`ControlLaw::Declared`](crate::ControlLaw::Declared)) the difference changes the rest of
+    ///   the limit, and so the rate, but not the bucket. Nothing is settled if the limiter has
+    ///   taken in a report ([`observe`](Self::observe)) of this request or a later one: the report
+    ///   includes the true cost.
     ///
     /// A debt stays when throttles are [forgotten](Self::forget_throttles); a [reset](Self::reset)
     /// removes the debt.

@@ -49,10 +49,10 @@ pub struct SendRateSnapshot {
     pub waiting: u64,
     /// The state of [background](crate::Class::Background).
     pub background: BackgroundSnapshot,
-    /// How many requests of one token to have in flight: those sent in one and a half round trips,
-    /// and one more, rounded up to four significant bits. Further requests only stand in line; with
-    /// fewer the rate may not be reached. `None` while not enabled, before a round trip is known,
-    /// and from half of the highest possible rate, which limits nothing.
+    /// How many requests of one token to have in flight. This is the number sent in one and a half
+    /// round trips, plus 1, rounded up to four significant bits. Further requests only stand in
+    /// line; with fewer the rate may not be reached. `None` while not enabled, before a round trip
+    /// is known, and from half of the highest possible rate, which limits nothing.
     pub in_flight: Option<u64>,
     /// The declared limit of which the least is left, under
     /// [`ControlLaw::Declared`](crate::ControlLaw::Declared).

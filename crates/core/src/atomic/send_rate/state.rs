@@ -2,8 +2,8 @@
 //!
 //! A thread may stop between the steps of a throttle:
 //!
-//! - After `drain` has begun, before the swap of the state: the next first throttle goes on with
-//!   this `drain`, and with the round trip of the stopped thread's request.
+//! - After `drain` has begun, before the swap of the state: the next first throttle uses this
+//!   `drain`, with the round trip of the stopped thread's request.
 //! - After the swap of the state, before `baseline`: until its next cut the paced law takes the
 //!   expected responses as delivered.
 
@@ -26,8 +26,8 @@ impl LastState {
 
     pub(super) fn load(&self) -> State {
         // Acquire, with the release below: a thread that sees version `n` must see a head that
-        // follows at least `n − 1`. The reason is that the head has one bit of the version, which
-        // cannot tell more than two apart. Model: `send_rate::three_throttles_all_cut`.
+        // follows at least `n − 1`. The head has one bit of the version, which cannot tell more
+        // than two apart. Model: `send_rate::three_throttles_all_cut`.
         State::from_bits(self.0.load(Acquire))
     }
 

@@ -146,7 +146,7 @@ impl WaiterSlot {
 
 pub(super) struct Slot {
     pub(super) word: AtomicU128,
-    /// When the waiter's timer fires, in nanoseconds after the limiter's start; 0 if the waiter
+    /// When the waiter's timer fires, in nanoseconds after the limiter's start. 0 if the waiter
     /// cannot be woken, or was woken since it set the timer.
     pub(super) timer: AtomicU64,
     pub(super) waker: AtomicWaker,
@@ -231,8 +231,8 @@ pub(super) struct Table {
     pub(super) front: AtomicU64,
     /// The next ticket.
     pub(super) tail: AtomicU32,
-    /// The last ticket of a slot that may be out of order by more than a few: its waiter of an
-    /// earlier lap was passed over, or its place was overtaken before the slot was taken.
+    /// The last ticket whose slot may be out of order by more than a few. Its waiter of an earlier
+    /// lap was passed over, or its place was overtaken before the slot was taken.
     pub(super) lapped: AtomicU32,
 }
 

@@ -212,7 +212,7 @@ fn a_throttle_at_the_lowest_rate_cuts_nothing() {
     for _ in 0..1_000 {
         rate.meter.count(1);
     }
-    // What was measured allows for more, and so does the curve by now.
+    // By now the measured rate allows more, and so does the curve.
     assert_eq!(throttle(&rate, 10 * SECOND, 10 * SECOND), Recorded::Counted);
 }
 
@@ -554,7 +554,7 @@ fn two_trips_after_the_report_a_refusal_says_when_a_token_comes() {
     assert!(foretold > Duration::from_millis(800), "{foretold:?}");
 }
 
-/// A throttle blames the limit of which the least is left.
+/// A throttle blames the limit with the least left.
 #[test]
 fn a_throttle_contradicts_one_limit_of_two() {
     let rate = SendRate::declared(DeclaredSettings::new().first_burst(2), Timestamp::ZERO);
@@ -792,8 +792,8 @@ fn a_limit_of_one_goes_when_its_window_begins() {
     assert!(place.claim(at(begins)).is_ok());
 }
 
-/// A wait that is longer than the window of the limit that binds ends with that window, whatever
-/// other limits there are.
+/// A wait ends at the latest with the window of the limit that binds, whatever other limits there
+/// are.
 #[test]
 fn a_wait_ends_with_the_window_of_the_limit_that_binds() {
     let rate = SendRate::declared(DeclaredSettings::new(), Timestamp::ZERO);

@@ -1,8 +1,8 @@
 //! The line of tokens: which token is promised to whom, and when it is minted.
 //!
-//! The line knows no law, no class and no report. `head` says when a token is minted, `issued`
-//! which token was promised last, and `waiters` who waits and what was given up. The owner of the
-//! line sets the rate.
+//! The line knows no law, no class and no report. `head` says when a token is minted, and `issued`
+//! which token was promised last. `waiters` has the waiters, and the tokens given up. The owner of
+//! the line sets the rate.
 //!
 //! # States
 //!

@@ -49,9 +49,9 @@
 //!
 //! One swap of `retired` retires a gap: the swap adds the gap's tokens, and names its slot and
 //! place. A gap that `retired` names is not counted in its slot. Before `retired` names another
-//! gap, the slot of the last gap has been freed, and a thread that loads the later `retired` sees
-//! that slot free. So a thread that loads the same `retired` twice has counted exactly once each
-//! gap that existed throughout.
+//! gap, the slot of the last gap has been freed. A thread that loads the later `retired` sees that
+//! slot free. So a thread that loads the same `retired` twice has counted exactly once each gap
+//! that existed throughout.
 //!
 //! A gap is retired when `V >= start − retired`. Each live place before the gap ends at `start` or
 //! sooner, and has at least `retired` tokens given up before it. So that place is due, and no harm
@@ -92,7 +92,8 @@ use crate::line::Place;
 /// How late a timer may be, in nanoseconds, before its waiter is woken.
 pub(super) const LATE: u64 = SECOND.wrapping_div(100);
 
-/// A walk counts the gaps separately for up to so many waiters. Beyond, it lists the gaps once.
+/// A walk counts the gaps separately for up to so many waiters. For more waiters, it lists the gaps
+/// once.
 const FEW: u32 = 8;
 
 /// What a walk finds out about a waiter.
@@ -402,7 +403,7 @@ impl Waiters {
                     });
                 }
             }
-            // What was retired meanwhile may be missing.
+            // A gap retired meanwhile may be missing.
             if self.retired() == retired {
                 return tokens;
             }
@@ -421,7 +422,7 @@ impl Waiters {
                 }
                 ControlFlow::Continue(())
             });
-            // What was retired meanwhile may be missing.
+            // A gap retired meanwhile may be missing.
             if self.retired() == retired {
                 return Gaps::new(retired.tokens(), places);
             }
@@ -537,8 +538,7 @@ impl Waiters {
         fence(SeqCst);
     }
 
-    /// Wakes the waiters whose timers are late, up to the waiter that is number `most` of those not
-    /// due.
+    /// Wakes the waiters whose timers are late. Stops after `most` waiters that are not due.
     ///
     /// `look` gets the number of waiters ahead that are not due, the waiter's rank, and its timer.
     /// A waiter that was woken and has not looked since is passed over, so that it delays no other.

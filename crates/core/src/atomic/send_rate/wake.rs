@@ -13,8 +13,8 @@
 //! | second | 40 ms, or a quarter of its wait | by its timer |
 //! | another | by the rows above, once it is among the first two | by its timer |
 //!
-//! A call that only moves the line along the law's curve walks nothing: the first waiter looks by
-//! itself. A response walks unless the gate is quiet, which it is for 50 ms at most.
+//! A call that only moves the line along the law's curve walks nothing. There the first waiter
+//! looks by its timer. A response walks unless the gate is quiet, which it is for 50 ms at most.
 
 use core::ops::Deref;
 

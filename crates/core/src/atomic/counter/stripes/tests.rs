@@ -132,11 +132,11 @@ fn looks(stripe: &Stripe, now: &mut u64, requests: u64, gap: u64) -> u64 {
 fn a_busy_thread_seldom_looks_at_the_clock_and_a_slow_one_always() {
     let stripe = Stripe::new(0);
     let mut now = 1 << 40;
-    // 0, 1, 3, 7, ... 255 without a look after each of the first nine; then one in 256.
+    // After each of nine looks, 0, 1, 3, 7, ... 255 requests go without. Then one in 256 looks.
     assert_eq!(looks(&stripe, &mut now, 511, 1_000), 9);
     assert_eq!(looks(&stripe, &mut now, 2_561, 1_000), 11);
     assert_eq!(stripe.count.load(Relaxed), 3_072);
-    // At most 255 more before it notices.
+    // At most 255 more before the thread notices.
     assert_eq!(looks(&stripe, &mut now, 256, 10_000_000), 1);
     assert_eq!(looks(&stripe, &mut now, 50, 10_000_000), 50);
 }

@@ -254,7 +254,7 @@ fn no_lease_has_more_than_the_most() {
     assert_eq!(most, Some(MOST));
 }
 
-/// Half of its time brings 128 tokens.
+/// In half of a lease's time the rate mints 128 tokens.
 #[test]
 fn a_lease_far_ahead_of_a_full_bucket_is_good_no_longer() {
     let full = Place::from_bits(0);
@@ -340,8 +340,8 @@ fn a_full_bucket_is_exact_to_the_token_beside_a_lease() {
     }
 }
 
-/// What other threads are granted beside a lease, and what its thread is granted afterwards, is
-/// what the bucket held.
+/// The grants to other threads beside a lease, and to its thread afterwards, are what the bucket
+/// held.
 #[test]
 #[cfg_attr(target_family = "wasm", ignore = "needs threads")]
 fn what_is_left_of_a_lease_goes_back() {
@@ -630,7 +630,7 @@ fn eight_threads_whose_clocks_differ_are_granted_what_was_minted() {
     const STEPS: u64 = 20_000;
     const SKEW: u64 = 100 * MICRO;
     let rate = fixed(1_000_000, 2);
-    // They begin with an empty bucket, so that the bound is tight.
+    // The threads begin with an empty bucket, so that the bound is tight.
     let start = SECOND;
     take(&rate, start, 5_000);
     let barrier = Barrier::new(8);

@@ -135,7 +135,7 @@ fn background_is_first_come_first_served_whoever_looks() {
     let rate = spent(1);
     let mut places = [0; 4].map(|_| rate.background().reserve(at(0)));
     let [first, second, third, last] = &mut places;
-    // The first is never polled, and its token waits for it.
+    // The first waiter is never polled, and its token waits for it.
     assert!(!goes(third, cents(100)) && !goes(second, cents(100)));
     assert!(goes(second, cents(200)) && !goes(last, cents(200)));
     assert!(goes(third, cents(300)) && !goes(last, cents(399)));
@@ -304,7 +304,7 @@ fn when_the_limit_ends_all_of_background_go() {
     }
 }
 
-/// What was asked for while nothing was limited goes, whatever the capacity is then.
+/// A request made while nothing was limited goes, whatever the capacity is then.
 #[test]
 fn a_weight_that_no_bucket_holds_is_saved_up() {
     let rate = SendRate::paced(PacedSettings::new(), at(0));
@@ -538,7 +538,7 @@ fn what_background_got_beyond_its_part_puts_the_trickle_off() {
     for nth in 1..=4 {
         assert!(rate.background().try_acquire(cents(100 * nth)).is_ok());
     }
-    // Four tokens pay for 80, and it comes after 60 at the latest.
+    // Four tokens pay for 80, and the trickle comes after 60 at the latest.
     assert_eq!(trickles_after(&rate, nanos(400)), 60);
 }
 
@@ -580,7 +580,7 @@ fn what_a_heavy_request_has_collected_counts_as_spent() {
         .reset(Reset::In(Duration::from_secs(30)));
     rate.observe(at(0), permit, &LimitReports::from(report));
     rate.record(at(0), permit, Outcome::NotThrottled);
-    // 300 are left alone. 10 may go, and what comes back in a second and a half: 20.
+    // 300 tokens are left alone. 10 may go, and the 20 that come back in 1.5 seconds.
     let now = at(SECOND);
     let mut heavy = rate.background().reserve_n(now, 40).expect("it fits");
     for tenth in 10..=15 {
@@ -619,7 +619,7 @@ fn background_gives_back_the_lease_of_its_thread() {
     let rate = SendRate::paced(settings.expect("in range"), Timestamp::ZERO);
     let [first, later, much_later] = [2_000, 2_050, 2_140].map(|tokens| at(tokens * TOKEN));
     assert!(rate.try_acquire(first).is_ok());
-    // A lease of two: the bucket is full, and one of them is left.
+    // A lease of two: the bucket is full, and one token is left.
     assert!(rate.try_acquire(later).is_ok());
     assert!(rate.background().try_acquire_n(later, 100).is_ok());
     let left = |now| rate.snapshot(now).available;
