@@ -17,8 +17,7 @@ use crate::Timestamp;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Class {
-    /// First come, first served, ahead of background. Requests are foreground unless they say
-    /// otherwise.
+    /// First come, first served, ahead of background. Requests are foreground by default.
     #[default]
     Foreground,
     /// Behind the foreground: a back-fill, an upload, a crawl.

@@ -170,7 +170,7 @@ fn a_slope_is_the_most_that_the_rate_gains() {
         let elapsed = millis * SECOND / 1_000;
         rate_of(&settings, elapsed, memory(100, ramp, 0))
     };
-    // A cut leaves 80/s, from which it returned to 90/s in 313 ms.
+    // A cut leaves 80/s. Without a slope the rate is at 90/s in 313 ms.
     for (millis, expected) in [(0, 80), (300, 83), (1_000, 90), (60_000, 680)] {
         assert_near(rate(millis, 0), expected * 1_000_000);
     }
