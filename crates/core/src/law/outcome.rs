@@ -18,8 +18,8 @@ pub enum ControlLaw {
     /// the rules stand in `crates/core/src/law/paced/mod.rs`.
     Paced,
     /// The law that follows what the service declares in its responses
-    /// ([`SendRate::observe`](crate::SendRate::observe)): it makes the rest of a limit last until
-    /// the reset, for one client or for several. Where nothing is declared, this law is
+    /// ([`SendRate::observe`](crate::SendRate::observe)). What is left of a limit lasts until the
+    /// reset, for one client or for several. Where nothing is declared, this law is
     /// [`Paced`](Self::Paced). [`DeclaredSettings`](crate::law::DeclaredSettings) has its settings;
     /// the rules stand in `crates/core/src/law/declared/mod.rs`.
     Declared,

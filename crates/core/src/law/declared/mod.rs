@@ -8,9 +8,9 @@
 //!   do not change this. A report stops a client for an hour at most; then one request asks again.
 //!   If nothing is left of a told window of up to a month, the client stops until the reset.
 //! * *Safety.* Between two reports the client sends no more than what is left, less what is kept
-//!   back, and one request an hour that asks again. In a window of an unchanged limit it sends no
-//!   more than what was left at the beginning, the first burst, and the sends in flight over the
-//!   reset. The promise is for this client's sends, and needs true reports.
+//!   back, and one request an hour that asks again. In a window of an unchanged limit the client
+//!   sends no more than what was left at the beginning, the first burst, and the sends in flight
+//!   over the reset. The promise is for this client's sends, and needs true reports.
 //! * *Accounting.* Each send counts once, whatever the order of reports, settlements and refusals.
 //!   A debit may count twice until a later send is reported; a credit counts from then on.
 //!
@@ -33,17 +33,17 @@
 //!    31/32 of `L` that covers its weight is enough in any case. The comparison and the send are
 //!    one swap of the last position. Tokens promised to others bar no request. A request above a
 //!    shrunken limit goes when all of the limit is left.
-//! 3. *What is left* is carried forward by what was sent since the report, by what comes back
-//!    (`L/W`, if the limit refills), and by what others are seen to take. What others take is
-//!    foreseen for two trips on a refill and four in a window. Without that bound `left` would fall
-//!    below zero, nothing would be sent, and no report could correct the number.
+//! 3. *What is left* is carried forward from the report. What was sent since is taken off, and so
+//!    is what others are seen to take. What comes back is added: `L/W`, if the limit refills. What
+//!    others take is foreseen for two trips on a refill and four in a window. Without that bound
+//!    `left` would fall below zero, nothing would be sent, and no report could correct the number.
 //! 4. *The pace* is the rate of turns: `σ^¾ · (left − kept − promised) / (time until the limit is
 //!    whole)`. `σ` is this client's part of what is taken. Clients that read the same number come
 //!    to equal parts. Where others are seen, a request is kept back, and another for each two of
 //!    them, because they send between two sends of this client. *Promised* tokens were minted for
 //!    requests that have not gone yet; tokens unclaimed throughout a window are forgotten. The
-//!    first token of a window is there when the window begins: a whole token, unless others take
-//!    more than a tenth of what this client takes.
+//!    first token of a window is there when the window begins. It is a whole token, unless others
+//!    take more than a tenth of what this client takes.
 //! 5. *No more than `L/W`* is the pace for two trips after the first report. Where the end of a
 //!    window is not known to half a window, the most is 15/16 of `L/W`, since a window used up
 //!    early costs two. Beside another limit that is not declared (rule 11) the most is `σ · L/W`,

@@ -2,7 +2,7 @@
 //! clients.
 //!
 //! The published law ([`aws`](crate::law::aws)) reads CUBIC's window as a rate. CUBIC is made for a
-//! queue, where a loss says that the pipe is full; a policer has no queue, and throttles whatever
+//! queue, where a loss says that the pipe is full. A policer has no queue, and throttles whatever
 //! comes above its limit. So the published law cuts once for each request of an overshoot, falls to
 //! its floor, and needs `∛(0.75·peak)` seconds to come back. A client that has the limit alone uses
 //! 40 % of it. The paced law reads throttles differently.
@@ -10,9 +10,9 @@
 //! # Rules
 //!
 //! The code cites the rules by number. `t` is the time since the last cut, `n` the responses
-//! delivered since then (not throttled), `r` the rate now, `D` the rate delivered over the last
-//! window and the current one. In `D` the last window counts for as long as eight responses take at
-//! its rate, from one second to eight.
+//! delivered since then (not throttled), `r` the rate now. `D` is the rate delivered over the last
+//! window and the current one; the last window counts for as long as eight responses take at its
+//! rate, from one second to eight.
 //!
 //! 1. *One cut for each overshoot.* A throttle changes nothing if its request was sent before the
 //!    last cut, or at the same instant. Nor does a throttle within two round trips of the cut, or
@@ -25,9 +25,9 @@
 //!    between 2.5 s and 12 s, and at least eight round trips. A client hears of a throttle one trip
 //!    late, so the growth in a trip, times a trip, is throttled in each cycle.
 //! 3. *Beyond the peak* the rate grows as a cube of time. The rate reaches twice the peak after
-//!    `15/peak` more, between 2.5 s and 12 s, or after four round trips if these are longer. At 1/s
-//!    this growth is slow: two clients that share such a limit have 19.5 % of their requests
-//!    throttled, and 21.3 % with 2.5 s at every rate.
+//!    `15/peak` more, between 2.5 s and 12 s, or after four round trips if these are longer. This
+//!    growth is slow at 1/s: two clients that share such a limit are throttled for 19.5 % of their
+//!    requests. With 2.5 s at every rate they would be for 21.3 %.
 //! 4. *A line on top* adds `min(0.15·√peak, 0.06·peak)` per second in each second. In proportion,
 //!    the line gives more to clients that have less.
 //! 5. *The peak is the rate delivered*: `D`, if made of six responses or more, but at most the rate
@@ -40,7 +40,7 @@
 //!    a throttle if nothing was delivered since a cut after which the rate doubles on its way back.
 //!    A shut service lets nothing through at the moment, which says nothing about its rate: rules
 //!    16 to 21 apply. A throttle also means shut where the peak, or `D` of six responses or more,
-//!    is below one a second: a law of seconds has too few responses there. So does the first
+//!    is below one a second. A law of seconds has too few responses there. So does the first
 //!    throttle, if `D` with one response on top is less than one a second. A limiter whose peak is
 //!    at the floor is never shut.
 //! 7. *A window that delivered more*, by three a second, than the rate allows lifts the rate: what
@@ -57,11 +57,11 @@
 //! 9. *A hint* pauses everything if nothing gets through, until the time that the service gave, a
 //!    minute at most unless [`max_pause`](PacedSettingsBuilder::max_pause) is set. Nothing gets
 //!    through if nothing was ever delivered. The same holds if nothing was delivered since the last
-//!    cut, and four responses were to be expected, the cut came with a pause, or the rate doubles
-//!    on its way back. The service is shut until the pause ends. While cycles are counted, each
-//!    hint pauses. Otherwise the hint is for the throttled request alone, whose retry waits. If all
-//!    obeyed, each of twenty clients on one limit would stop for one throttle, and a fifth of the
-//!    limit would be lost.
+//!    cut, although four responses were to be expected. It also holds if the cut came with a pause,
+//!    or if the rate doubles on its way back, and nothing was delivered since. The service is shut
+//!    until the pause ends. While cycles are counted, each hint pauses. Otherwise the hint is for
+//!    the throttled request alone, whose retry waits. If all obeyed, each of twenty clients on one
+//!    limit would stop for one throttle, and a fifth of the limit would be lost.
 //! 10. *The end* comes when use has refuted the limit that was found. Half a minute after the cut
 //!     or later, a window delivers twice the peak or more, the rate is four times the peak, and no
 //!     place is in line. Without a ceiling the limiter then limits nothing until the next throttle.
@@ -102,13 +102,13 @@
 //!     limit is about `n/(¾·T)`. The peak becomes twice that, with one halving, if this is less
 //!     than the peak was. The time of the cut stays. 512 workers (`herd`) fail 290 operations with
 //!     this rule and 559 without. The peak is twice the limit because a peak that is too low costs
-//!     more: with `n/(¾·T)` itself a limit of 10,000/s is used to 0.94 to 0.97 in 20 s, not 1.00.
+//!     more. With `n/(¾·T)` itself a limit of 10,000/s is used to 0.94 to 0.97 in 20 s, not 1.00.
 //!
 //! # Slow start
 //!
 //! 14. *A slow start* ([`PacedSettingsBuilder::slow_start`]). Without a slow start nothing is
 //!     limited before the first throttle. All that a pipeline of 512 workers has to send then meets
-//!     the limit at once: 412 of 512 requests are throttled before the client can know. With a slow
+//!     the limit at once. Of 512 requests 412 are throttled before the client can know. With a slow
 //!     start the rate begins low, and rises in steps until the first throttle, while requests use
 //!     the rate up. A step comes with the first response to a request sent after the step before,
 //!     at least 25 ms later. The rate doubles, as TCP's window does, while it has fewer than ten
@@ -176,15 +176,16 @@
 //!     that. `C` is at least `n/1.5` up to the full `40·(1 + rτ)`, and `n/2` beyond. After the
 //!     curve these bounds hold only below one a second, if the service was open for less than an
 //!     eighth of the cycle. Otherwise the shut may have been an outage. After five answers or more
-//!     the calm falls by an eighth at most. The mean lags after a cycle of twenty answers or more
-//!     that grew for more than four calms, or whose mean is 1.3 times the rate. The next rate is
-//!     then the root of the mean times the rate that was refused.
-//! 21. *Back to seconds*: nothing was shut if the first knock is done within a second, or after two
-//!     answers or fewer, at a peak of one a second or more. This rule holds once, and later only if
-//!     eight answers came between. A service that was open for longer than shut had an outage,
-//!     unless the last cycle was as long, to a quarter, as a window's is. In both cases the old
-//!     peak stays, and the rate doubles from a quarter of it. At two a second or more, no window
-//!     holds a rate that has grown by half after twice the time of the cycle before.
+//!     the calm falls by an eighth at most. The mean lags in a cycle of twenty answers or more that
+//!     grew for more than four calms, or whose mean is 1.3 times the rate. The next rate is then
+//!     the root of the mean times the rate that was refused.
+//! 21. *Back to seconds*: at a peak of one a second or more, nothing was shut if the first knock is
+//!     done within a second. The same holds after two answers or fewer. This rule holds once, and
+//!     later only if eight answers came between. A service that was open for longer than shut had
+//!     an outage. But if the last cycle was as long, to a quarter, it was a window. After such a
+//!     short shut or an outage the old peak stays, and the rate doubles from a quarter of it. At
+//!     two a second or more, no window holds a rate that has grown by half after twice the time of
+//!     the cycle before.
 //!
 //! # What a shared limit costs
 //!

@@ -344,8 +344,8 @@ impl Shut {
     }
 }
 
-/// A cycle that is over: what was accepted, its length, and the gap (or half of it) from the last
-/// refused knock to the accepted knock.
+/// A cycle that is over: what was accepted, its length, and the gap. The gap is the time from the
+/// last refused knock to the accepted one, or half of that.
 #[derive(Clone, Copy, Debug)]
 struct Lasted {
     count: u64,
