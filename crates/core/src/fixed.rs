@@ -175,7 +175,7 @@ pub(crate) const fn multiply_high(a: u64, b: u64) -> u64 {
 
 /// Returns the cube root of `value` as `(root, exponent)`: `∛value = root × 2^-exponent`.
 ///
-/// The root has 62 to 64 significant bits (0 for 0) and is at most 2 units too small or 1 too
+/// The root has 62 to 64 significant bits (0 for 0). It is at most 2 units too small or 1 too
 /// large, a relative error under 2⁻⁶⁰. An integer root gives 21 bits, a Newton step 42 bits, and
 /// the first term of the remainder's series the rest.
 pub(crate) fn cube_root(value: u64) -> (u64, u32) {

@@ -33,7 +33,7 @@ pub(crate) const LONGEST: u64 = 1 << 36;
 /// count.
 const WRAPPED: u128 = 1 << (64 + 38);
 
-/// The most tokens that may be promised ahead of what is minted, in the units of a place.
+/// The most tokens that may be promised ahead of minting, in the units of a place.
 pub(crate) const LONGEST_QUEUE: u64 = TOKEN << 37;
 
 /// How far a caller's clock may be behind the start of the line, and still take tokens.
@@ -122,7 +122,7 @@ impl Place {
 pub(crate) struct Line {
     /// The count that the line would have had at time 0.
     pub(crate) origin: Minted,
-    /// The line holds from here on, in nanoseconds after the limiter's start.
+    /// The line holds from this time on, in nanoseconds after the limiter's start.
     pub(crate) since: u64,
     pub(crate) rate: Rate,
     /// The capacity, in nanoseconds at the rate.
@@ -253,8 +253,8 @@ impl Line {
 
     /// Returns the nanoseconds from `now` until `V` reaches `place`, or `None` if it has.
     ///
-    /// Exact: one nanosecond less is not enough. Saturates at 584 years after the start, also where
-    /// no tokens are minted.
+    /// The wait is exact: one nanosecond less is not enough. It saturates at 584 years after the
+    /// start, also where no tokens are minted.
     pub(crate) fn wait_for(&self, now: u64, place: Place) -> Option<u64> {
         let behind = self.since.saturating_sub(now);
         let balance = self.minted_at(now).since(place);

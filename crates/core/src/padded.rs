@@ -5,7 +5,7 @@ use core::{fmt, ops::Deref};
 /// A value that shares no cache line with another.
 ///
 /// The alignment is 128 bytes where the processor fetches lines of 64 in pairs or has lines of 128,
-/// and 64 elsewhere. Only speed depends on it.
+/// and 64 elsewhere. Only speed depends on this.
 #[derive(Default)]
 #[cfg_attr(
     any(

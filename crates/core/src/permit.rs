@@ -11,14 +11,13 @@ use crate::Timestamp;
 ///
 /// Both classes count against one rate, and a throttle of either lowers the rate. Background gets
 /// the tokens for which no foreground request waits. If foreground wants more than the rate,
-/// background gets one token of `21 + n`, where `n` is how many tokens the foreground requests in
+/// background gets one token of `21 + n`. Here `n` is how many tokens the foreground requests in
 /// line ask for: 1 of 85 beside 64 waiters of one token each. So a background request of `w` tokens
 /// waits at most as long as `w · (21 + n)` tokens take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Class {
-    /// First come, first served, ahead of background. Requests are foreground unless they say
-    /// otherwise.
+    /// First come, first served, ahead of background. Requests are foreground by default.
     #[default]
     Foreground,
     /// Behind the foreground: a back-fill, an upload, a crawl.

@@ -26,7 +26,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ByName<T> {
 ///
 /// # Errors
 ///
-/// Fails if a field does, or if the value is no map.
+/// Fails if a field cannot be read, or if the value is no map.
 pub fn by_name<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<T, D::Error> {
     from.deserialize_map(ByName(PhantomData))
 }

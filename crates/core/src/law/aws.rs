@@ -1,4 +1,4 @@
-//! The published control law: what the AWS SDKs' adaptive mode makes of each response.
+//! The published control law: the effect of each response in the AWS SDKs' adaptive mode.
 //!
 //! Source: the AWS SDKs and Tools reference guide, "Retry behavior", and botocore's
 //! `retries/adaptive.py`; the curve itself is in [`cubic`](crate::law::cubic).
@@ -36,7 +36,7 @@ pub(crate) fn after_success(peak: Rate, peak_time: u64, elapsed: u64, measured: 
 /// The length of a window, in nanoseconds.
 const WINDOW: u64 = SECOND.wrapping_div(2);
 
-/// Where one limiter's windows lie.
+/// The times of one limiter's windows.
 ///
 /// Windows are aligned to the origin of the caller's time. Window 0 begins at the limiter's start,
 /// rounded down to a whole second. Times are counted from the start itself.
@@ -81,8 +81,8 @@ struct HalfSecond {
 
 /// Returns the measured rate after `count` requests in `windows` windows, at least one.
 ///
-/// `0.8 · count/(windows · 0.5 s) + 0.2 · measured`, rounded to nearest. Exact for counts under 2⁴⁵
-/// and under 2³² windows, 68 years; saturates beyond.
+/// `0.8 · count/(windows · 0.5 s) + 0.2 · measured`, rounded to nearest. The result is exact for
+/// fewer than 2⁴⁵ requests and 2³² windows, 68 years, and saturates beyond.
 //= botocore: adaptive.RateClocker
 pub(crate) fn smoothed(measured: Rate, count: u64, windows: u64) -> Rate {
     let span = u128::from(SECOND).wrapping_mul(u128::from(windows.max(1)));

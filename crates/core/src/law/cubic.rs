@@ -53,7 +53,7 @@ pub(crate) fn rate_at(peak: Rate, peak_time: u64, elapsed: u64) -> Rate {
 //= botocore: throttling.CubicCalculator
 pub(crate) fn time_to_peak(peak: Rate) -> u64 {
     let (root, exponent) = cube_root(peak.raw());
-    // The product lost 64 bits to the high half; the constant carries 25.
+    // `multiply_high` drops 64 bits, and the constant has 25 fraction bits.
     let shift = exponent.wrapping_add(25).saturating_sub(64);
     let scaled = shift_right_rounding(u128::from(multiply_high(root, PEAK_SCALE)), shift);
     u64::try_from(scaled).unwrap_or(u64::MAX)

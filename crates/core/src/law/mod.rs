@@ -62,8 +62,8 @@ impl Decision {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counted {
     pub(crate) reading: u128,
-    /// The sum of all counts, wrapping. It was read after `reading`, so it is never older than the
-    /// sum in `reading`.
+    /// The sum of all counts, wrapping. The sum was read after `reading`, so it is never older than
+    /// the sum in `reading`.
     pub(crate) sum: u64,
     pub(crate) cycle: u128,
 }
@@ -112,7 +112,7 @@ pub(crate) struct Past {
 #[derive(Clone, Copy)]
 pub(crate) struct Event<'a> {
     pub(crate) now: u64,
-    /// When the request was sent, at most `now`. 0 if nothing was limited at that time.
+    /// When the request was sent, at most `now`. If nothing was limited then: 0.
     pub(crate) sent: u64,
     /// The tokens of the request that were done, and those that were throttled. Both are 0 for an
     /// attempt that got no answer or failed for another reason.
@@ -127,7 +127,7 @@ pub(crate) struct Event<'a> {
     pub(crate) since_change: Option<u64>,
     /// The window that is over.
     pub(crate) past: Option<Past>,
-    /// Whether the rate is used up: the bucket holds less than half of what it can, or no token.
+    /// Whether the rate is used up: the bucket is less than half full, or holds no token.
     pub(crate) is_used_up: &'a dyn Fn() -> bool,
 }
 
@@ -145,9 +145,9 @@ pub(crate) enum Drain {
 /// The memories with which a law limits without a throttle; `None` limits nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Unthrottled {
-    /// From the start.
+    /// The memory at the start.
     pub(crate) start: Option<u64>,
-    /// After the law has ended, or has been forgotten.
+    /// The memory after the law has ended, or has been forgotten.
     pub(crate) later: Option<u64>,
 }
 
@@ -211,7 +211,7 @@ pub(crate) trait Law {
     }
 
     /// Returns the reading of a window that begins at `now` with `sum` counted, and the window's
-    /// end. Without a `last` reading it is the first window.
+    /// end. Without a `last` reading this is the first window.
     fn begin(&self, _last: Option<u128>, _sum: u64, _now: u64) -> (u128, u64) {
         (0, u64::MAX)
     }
@@ -230,8 +230,8 @@ pub(crate) trait Law {
         Window::unturned(now)
     }
 
-    /// Returns the fill rate in `state`, [`Rate::LEAST`] in a pause. Without a `reading` it is the
-    /// rate that the state begins with.
+    /// Returns the fill rate in `state`, [`Rate::LEAST`] in a pause. Without a `reading` the rate
+    /// is that at the beginning of the state.
     fn rate(&self, state: State, now: u64, reading: Option<u128>) -> Rate;
 
     /// Returns until when the law has nothing to do. `rate` is the rate at `now`.
@@ -309,8 +309,8 @@ impl Controller {
         }
     }
 
-    /// Returns `true` if threads may take tokens ahead under this law. They may not where sends are
-    /// counted in order, nor where each response moves the rate.
+    /// Returns `true` if threads may take tokens ahead under this law. Threads may not where sends
+    /// are counted in order, or where each response moves the rate.
     pub(crate) const fn lends(&self) -> bool {
         match self {
             Self::Paced(_) => true,

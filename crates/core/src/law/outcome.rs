@@ -2,7 +2,7 @@
 
 use core::{fmt, num::NonZeroU16, time::Duration};
 
-/// How the fill rate answers to throttling.
+/// The law by which the fill rate answers to throttling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -11,21 +11,21 @@ pub enum ControlLaw {
     /// The adaptive mode that the AWS SDKs document, to the letter.
     Aws,
     /// The law of this crate. It paces at the rate that is delivered, cuts once for each overshoot,
-    /// and is back at the limit within seconds at any rate. It uses 0.9 to 1.0 of a limit of which
-    /// the published law uses a third. While a service lets nothing through, the law asks seldom,
-    /// one request at a time. It learns limits per minute, hour or day as the mean over each.
-    /// [`PacedSettings`](crate::law::PacedSettings) has its floor, ceiling and more; the rules
-    /// stand in `crates/core/src/law/paced/mod.rs`.
+    /// and is back at the limit within seconds at any rate. The law uses 0.9 to 1.0 of a limit of
+    /// which the published law uses a third. While a service lets nothing through, the law asks
+    /// seldom, one request at a time. It learns limits per minute, hour or day as the mean over
+    /// each cycle. [`PacedSettings`](crate::law::PacedSettings) has its floor, ceiling and more;
+    /// the rules stand in `crates/core/src/law/paced/mod.rs`.
     Paced,
     /// The law that follows what the service declares in its responses
-    /// ([`SendRate::observe`](crate::SendRate::observe)): it makes the rest of a limit last until
-    /// the reset, for one client or for several. Where nothing is declared, this law is
+    /// ([`SendRate::observe`](crate::SendRate::observe)). What is left of a limit lasts until the
+    /// reset, for one client or for several. Where nothing is declared, this law is
     /// [`Paced`](Self::Paced). [`DeclaredSettings`](crate::law::DeclaredSettings) has its settings;
     /// the rules stand in `crates/core/src/law/declared/mod.rs`.
     Declared,
 }
 
-/// Its name in settings as text.
+/// Shows the name of the law in text settings.
 impl fmt::Display for ControlLaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -36,7 +36,7 @@ impl fmt::Display for ControlLaw {
     }
 }
 
-/// The outcome of a request, as far as the send rate is concerned.
+/// The outcome of a request, as far as the send rate has to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
@@ -76,8 +76,8 @@ pub enum Outcome {
     PauseAfter(Duration),
     /// The request was sent, and its caller gave up before the answer.
     ///
-    /// The request counts as sent, so cancelled requests do not make the measured rate too low. It
-    /// gives no round trip, and is no sign that the service has room.
+    /// The request counts as sent, so cancelled requests do not make the measured rate too low.
+    /// Such a request gives no round trip, and is no sign that the service has room.
     Unknown,
 }
 
@@ -106,7 +106,7 @@ impl Outcome {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// In 2⁻¹⁶ of the request.
+    /// The part, in 2⁻¹⁶ of the request.
     share: NonZeroU16,
 }
 

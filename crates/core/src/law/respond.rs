@@ -37,7 +37,7 @@ pub(crate) struct Seen<'a> {
     pub(crate) since_change: Option<u64>,
     /// The window that this response has ended already.
     pub(crate) past: Option<Past>,
-    /// Whether the rate is used up: the bucket holds less than half of what it can, or no token.
+    /// Whether the rate is used up: the bucket is less than half full, or holds no token.
     pub(crate) is_used_up: &'a dyn Fn() -> bool,
     /// Whether a place in line waits for its turn.
     pub(crate) is_waited_for: &'a dyn Fn() -> bool,
@@ -91,8 +91,8 @@ impl Controller {
             cycle: None,
             begun: None,
         };
-        // A request without a time was sent while nothing was limited. It opens nothing, and if it
-        // is throttled, it was sent before the last cut.
+        // A request without a time was sent while nothing was limited. Such a request opens
+        // nothing, and if it is throttled, it was sent before the last cut.
         let is_old = sent.is_none() && is_throttled && state.is_engaged();
         let sent_at = if is_old { 0 } else { sent.unwrap_or(now) };
         let past = seen.past.or(window.counted);

@@ -14,7 +14,7 @@ const DOUBTS: u8 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResetAt {
     In(u64),
-    /// Since 1970.
+    /// At nanoseconds since 1970, by the service's clock.
     At(u64),
 }
 
@@ -183,8 +183,8 @@ impl Hearing<'_> {
         (newer && !is_past).then_some(true)
     }
 
-    /// Returns `true` if the report is the first after the reset that was told, and says that the
-    /// reset brought nothing back. Notes if the reset did.
+    /// Returns `true` if the report is the first after the told reset, and says that the reset
+    /// brought nothing back. Otherwise notes a reset that did.
     fn is_not_back(&mut self) -> bool {
         let (told, age, next) = (self.told, self.age(), &self.next);
         // Later in the window others may have taken what came back.
@@ -234,7 +234,7 @@ impl Hearing<'_> {
     }
 
     /// Returns `true` if the report, soon after the last one, says that more is left. Its request
-    /// then reached the service first, and the last report includes it.
+    /// then reached the service before the last report's, which includes both.
     fn overtakes(&self) -> bool {
         let Self { told, next, .. } = self;
         let soon = told.now < next.at.saturating_add(next.seen.trip.saturating_mul(2));

@@ -12,7 +12,7 @@ const USUAL_WINDOWS: [u64; 4] = [SECOND, 60 * SECOND, 3_600 * SECOND, 86_400 * S
 pub(super) const SOON: u64 = 10 * SECOND;
 /// After so many reports in a row whose reset no window can have, the limit is no window.
 const MOVED: u8 = 3;
-/// A window within `1 / NEAR` of a usual one is taken for that.
+/// A window within `1 / NEAR` of a usual window is taken for the usual one.
 const NEAR: u64 = 33;
 /// With less than `1 / LITTLE` of a limit used, a report says little about the time that a refill
 /// takes.
@@ -27,9 +27,9 @@ fn snapped(nanos: u64) -> u64 {
 impl Hearing<'_> {
     /// Returns when the limit is whole by the report.
     ///
-    /// A service's clock may be off by a second. Of two resets by the clock that are so near, the
-    /// later one counts until the window ends, if it is later by half a second. So three resets of
-    /// a window do not make it a refill.
+    /// A service's clock may be off by a second. Of two resets so near, the later one counts until
+    /// the window ends, if it is later by half a second. So three resets of a window do not make
+    /// the window a refill.
     pub(super) fn reset_of(&self, window: Option<u64>) -> Option<Within> {
         let Self { told, next, .. } = self;
         // A window that was taken for over may last a second more.

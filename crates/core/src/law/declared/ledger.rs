@@ -115,7 +115,7 @@ pub(crate) struct Ledger {
     pub(super) source: Source,
     pub(super) kind: Kind,
     pub(super) kind_told: bool,
-    /// The reports in a row whose reset no window can have.
+    /// How many reports in a row had a reset that no window can have.
     pub(super) moved: u8,
 
     // The anchor: what was left after the send at `position`, at the time `at`.
@@ -135,15 +135,15 @@ pub(crate) struct Ledger {
     pub(super) clock: Clock,
     pub(super) seen: Seen,
 
-    // What is believed.
+    // What the ledger believes.
     /// Whether a window may begin with its first request, rather than where the last window ended.
     pub(super) opens: bool,
-    /// The resets in a row that brought nothing back.
+    /// How many resets in a row brought nothing back.
     pub(super) doubt: u8,
     /// Whether the limit is given up, because its reports have another meaning.
     pub(crate) given_up: bool,
 
-    // Trouble.
+    // Pauses and contradictions.
     pub(super) pause: u64,
     /// Until this time the paced law's rate holds where it is lower: a throttle contradicted the
     /// reports. Nanoseconds after the start.
@@ -199,7 +199,8 @@ impl Ledger {
         next
     }
 
-    /// Returns `true` if the limit was not reported for long, so that its words may hold another.
+    /// Returns `true` if the limit was not reported for long, so that its words may hold another
+    /// limit.
     pub(crate) fn is_old(&self, now: u64) -> bool {
         now.saturating_sub(self.heard_at) > self.window.min(LONG)
     }
@@ -292,7 +293,7 @@ impl Ledger {
     /// Returns the ledger of the window that has begun by `now`, if one has.
     ///
     /// Without a reset, or where tokens come back little by little, a window begins after a
-    /// window's length without a report. What was sent before that is back.
+    /// window's length without a report. What was sent before that time is back.
     pub(crate) fn rolled(&self, now: u64, sent: u64) -> Option<Self> {
         if !self.is_declared() || self.window == 0 {
             return None;

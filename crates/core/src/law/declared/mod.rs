@@ -8,9 +8,9 @@
 //!   do not change this. A report stops a client for an hour at most; then one request asks again.
 //!   If nothing is left of a told window of up to a month, the client stops until the reset.
 //! * *Safety.* Between two reports the client sends no more than what is left, less what is kept
-//!   back, and one request an hour that asks again. In a window of an unchanged limit it sends no
-//!   more than was left at the beginning, the first burst, and what was in flight over the reset.
-//!   The promise is for this client's sends, and needs true reports.
+//!   back, and one request an hour that asks again. In a window of an unchanged limit the client
+//!   sends no more than what was left at the beginning, the first burst, and the sends in flight
+//!   over the reset. The promise is for this client's sends, and needs true reports.
 //! * *Accounting.* Each send counts once, whatever the order of reports, settlements and refusals.
 //!   A debit may count twice until a later send is reported; a credit counts from then on.
 //!
@@ -20,30 +20,30 @@
 //!
 //! # Rules
 //!
-//! The code cites them by number. `L` is the limit, `W` its window, `left` what remained by the
-//! last report, less what was sent since. The position of a send is the weight of all sends up to
-//! it.
+//! The code cites the rules by number. `L` is the limit, `W` its window, `left` what remained by
+//! the last report, less what was sent since. The position of a send is the weight of all sends up
+//! to it.
 //!
 //! 1. *First contact.* Before the first report a small burst of requests goes, whatever they weigh,
 //!    and as many again every ten seconds. If no request has gone after twenty seconds, the next to
 //!    ask goes. After the first answer without a report, the paced law decides until there is a
 //!    report.
-//! 2. *Who may go.* A request goes if its turn has come and it is not *barred*. It is barred during
-//!    a pause, or if `left` is less than its weight plus what is kept back. A `left` of its weight
-//!    that is 31/32 of `L` is enough in any case. The comparison and the send are one swap of the
-//!    last position. Tokens promised to others bar no request. A request above a shrunken limit
-//!    goes when all of the limit is left.
-//! 3. *What is left* is carried forward by what was sent since the report, by what comes back
-//!    (`L/W`, if the limit refills), and by what others are seen to take. What others take is
-//!    foreseen for two trips on a refill and four in a window. Without that bound `left` would fall
-//!    below zero, nothing would be sent, and no report could correct the number.
+//! 2. *Who may go.* A request goes if its turn has come and it is not *barred*. A request is barred
+//!    during a pause, or if `left` is less than its weight plus what is kept back. A `left` of
+//!    31/32 of `L` that covers its weight is enough in any case. The comparison and the send are
+//!    one swap of the last position. Tokens promised to others bar no request. A request above a
+//!    shrunken limit goes when all of the limit is left.
+//! 3. *What is left* is carried forward from the report. What was sent since is taken off, and so
+//!    is what others are seen to take. What comes back is added: `L/W`, if the limit refills. What
+//!    others take is foreseen for two trips on a refill and four in a window. Without that bound
+//!    `left` would fall below zero, nothing would be sent, and no report could correct the number.
 //! 4. *The pace* is the rate of turns: `σ^¾ · (left − kept − promised) / (time until the limit is
 //!    whole)`. `σ` is this client's part of what is taken. Clients that read the same number come
 //!    to equal parts. Where others are seen, a request is kept back, and another for each two of
 //!    them, because they send between two sends of this client. *Promised* tokens were minted for
 //!    requests that have not gone yet; tokens unclaimed throughout a window are forgotten. The
-//!    first token of a window is there when the window begins: a whole token, unless others take
-//!    more than a tenth of what this client takes.
+//!    first token of a window is there when the window begins. It is a whole token, unless others
+//!    take more than a tenth of what this client takes.
 //! 5. *No more than `L/W`* is the pace for two trips after the first report. Where the end of a
 //!    window is not known to half a window, the most is 15/16 of `L/W`, since a window used up
 //!    early costs two. Beside another limit that is not declared (rule 11) the most is `σ · L/W`,
@@ -63,22 +63,22 @@
 //! 8. *Refill, window or sliding*: the service or the family of its headers tells the kind. If not,
 //!    the resets show the kind. The reset of a window is one instant until it is past, and the next
 //!    is no sooner than a window later. After three reports with another reset, the limit comes
-//!    back little by little. It slides if the reset is sooner than half of the time that a refill
-//!    of as much would need. A sliding limit is spread over a sixteenth of its window.
-//! 9. *A window that is not told* is at least as long as any time to its reset. It is at most the
-//!    distance of two resets between which everything came back. The window of a refill is the time
-//!    to its reset, times `L`, divided by what is used. Where resets are told to the second, a
-//!    report of `L/4` more than the last one shows when a window began.
+//!    back little by little. The limit slides if the reset is sooner than half of the time that a
+//!    refill of as much would need. A sliding limit is spread over a sixteenth of its window.
+//! 9. *A window that is not told* is at least as long as any time to its reset. Such a window is at
+//!    most the distance of two resets between which everything came back. The window of a refill is
+//!    the time to its reset, times `L`, divided by what is used. Where resets are told to the
+//!    second, a report of `L/4` more than the last one shows when a window began.
 //! 10. *Clocks.* A reset at a time counts by the service's clock, from the last `Date`. The
 //!     difference of the clocks is an interval, and so is every reset. The resets in all reports of
 //!     a window are intersected, and the next window begins at the latest time that fits.
 //! 11. *A throttle.* Nothing is sent for as long as the service asks, an hour at most. Reports say
 //!     too much if the throttle's report left a quarter of the limit or less, and the service asks
-//!     to wait until the reset. Then that much more is kept back, and a 256th less in each window.
-//!     If more was left, there is another limit that is not declared: for ten windows the paced
-//!     law's rate holds where it is lower. The same holds for a throttle without a report, if the
-//!     last report is more than a window ago. The other limit may refuse a request that was sent
-//!     within rule 5, ten seconds after the last pause. Then rule 5 does not help against that
+//!     to wait until the reset. What was left is then kept back besides, a 256th less in each
+//!     window. If more was left, there is another limit that is not declared: for ten windows the
+//!     paced law's rate holds where it is lower. The same holds for a throttle without a report, if
+//!     the last report is more than a window ago. The other limit may refuse a request that was
+//!     sent within rule 5, ten seconds after the last pause. Then rule 5 does not help against that
 //!     limit, and no longer holds for it.
 //! 12. *Settled costs.* A debit counts as a send of as much now, unless a report of its request or
 //!     a later one was taken. Such a report includes the true cost. A credit waits for the next

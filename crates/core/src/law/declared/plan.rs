@@ -131,7 +131,8 @@ impl Ledger {
         let is_guess = is_new && self.source == Source::Guessed;
         let least = match (unheard, is_guess) {
             (true, _) => UNHEARD,
-            // The pace as before the first report, which may mean something else than it seems to.
+            // The pace as before the first report: that report may have another meaning than it
+            // seems to.
             (false, true) => Rate::from_ratio(1, FIRST),
             (false, false) => SLOWEST,
         };

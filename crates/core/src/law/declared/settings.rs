@@ -15,7 +15,7 @@ pub enum Spend {
     /// Evenly until the reset: the shortest waits, and no throttles.
     Even,
     /// Quickly: at a rate that would spend the rest in a second, or in two trips if these are
-    /// longer, so that half of it goes in 0.7 s. Then requests wait for the reset. In windows of a
+    /// longer. Half of the rest goes in 0.7 s; later requests wait for the reset. In windows of a
     /// second or two this is nearly [`Even`](Self::Even).
     Fast,
 }

@@ -10,7 +10,7 @@ const OF_A_REFILL: i128 = 6;
 /// The part of a sliding window that background leaves alone, in sixteenths. This part goes unused,
 /// because a token comes back a window after it was spent.
 const OF_A_SLIDING_WINDOW: i128 = 1;
-/// In this last part of a window, in sixteenths, one request may go if all is left.
+/// In this last part of a window, in sixteenths, one request may go if all of the limit is left.
 const LAST_OF_A_WINDOW: i128 = 4;
 
 impl Standing {

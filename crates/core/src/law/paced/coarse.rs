@@ -46,7 +46,7 @@ pub(super) fn narrow(value: u128) -> u64 {
 }
 
 /// Returns `base` to the power of `exponent`, both with 16 fraction bits, the exponent at most
-/// three. Straight lines between powers of two make it 16 % too low to 7 % too high.
+/// three. By straight lines between powers of two, 16 % too low to 7 % too high.
 pub(super) fn power(base: u64, exponent: u64) -> u64 {
     let Some(top) = base.checked_ilog2() else {
         return 0;

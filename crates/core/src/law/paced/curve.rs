@@ -12,10 +12,10 @@ const SHORTEST_RETURN: u64 = SECOND.wrapping_mul(5).wrapping_div(2);
 /// requests, up to [`SHORTEST_RETURN`].
 const SHORTEST_EXCLUSIVE: u64 = SECOND.wrapping_mul(6).wrapping_div(5);
 const EXCLUSIVE_REQUESTS: u64 = 125;
-/// The longest time from a cut back to the peak. At low rates it leaves room for some requests
+/// The longest time from a cut back to the peak. At low rates this leaves room for some requests
 /// before the next throttle.
 const LONGEST_RETURN: u64 = SECOND.wrapping_mul(12);
-/// Between the two, a return takes the time of so many requests at the peak rate.
+/// Between these two bounds, a return takes the time of so many requests at the peak rate.
 const RETURN_REQUESTS: u64 = 15;
 /// The fewest round trips of a return: the more trips, the less is sent too fast in one.
 const RETURN_TRIPS: u64 = 8;
@@ -23,11 +23,11 @@ const RETURN_TRIPS: u64 = 8;
 const DOUBLING_TRIPS: u64 = 4;
 /// The time in which a starved rate doubles, on its way back to its peak.
 const RAMP_STEP: u64 = SECOND.wrapping_div(4);
-/// The most that one cut takes, and for a shared limit, 32 fraction bits.
+/// The most that one cut takes, usually and for a shared limit. 32 fraction bits.
 const DEEPEST_CUT: u64 = percent(45);
 const DEEPEST_SHARED: u64 = percent(30);
-/// At very low rates, the most that a cut takes: this, and so much more for each request per
-/// second. 32 fraction bits.
+/// The most that a cut takes at very low rates: [`SHALLOWEST_CUT`], and [`DEEPER`] for each request
+/// per second. 32 fraction bits.
 const SHALLOWEST_CUT: u64 = percent(18);
 const DEEPER: u64 = percent(6);
 /// What a cut takes besides `1 − β` at one request per second, 32 fraction bits.
@@ -38,7 +38,7 @@ const EXTRA_SHARED: u64 = percent(65);
 const CUTS: u64 = percent(55);
 /// The square root of 10, the rate at which a client aims at the most cuts. 32 fraction bits.
 const ROOT_OF_TEN: u64 = 13_581_879_131;
-/// A shared limit is calm when a cut is so many times later than expected.
+/// The rate of a shared limit is probed by a cube when a cut is so many times later than expected.
 const CALM: u64 = 3;
 /// The longest time that a straight line rises: 12 days.
 const LONGEST_RISE: u64 = SECOND << 20;

@@ -49,7 +49,7 @@ const NOTHING_OF: u64 = 4;
 pub(super) const FIRST_FEW: u64 = 8;
 /// How many responses make a measured peak.
 const MEASURED: u64 = 6;
-/// How many halvings starvation adds at a time.
+/// The halvings after an outage, or where nothing was delivered.
 pub(super) const STARVED_STEP: u32 = 2;
 /// The halvings of a first cut that knew next to nothing: the peak is 2¹⁰ times what was delivered.
 pub(crate) const BLIND_RAMP: u32 = 10;

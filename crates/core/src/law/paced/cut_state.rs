@@ -35,7 +35,7 @@ impl CoarseRtt {
         if exponent == 0 {
             return Self(significand);
         }
-        // The top bit of the significand is understood.
+        // The top bit of the significand is left out.
         Self((exponent << 2).wrapping_add(significand))
     }
 
@@ -102,12 +102,12 @@ impl CutState {
         Field::lowest(Self::TRIP_SHIFT).get(bits)
     }
 
-    /// Returns the memory of a service that is open, with 42 bits of the law's.
+    /// Returns the memory of an open service: `bits` are its low 42 bits.
     pub(super) fn open(bits: u128) -> Self {
         Self(Self::low(bits) | (u64::from(CoarseRtt::OPEN.0) << Self::TRIP_SHIFT))
     }
 
-    /// Returns the memory of a service that is shut, with 42 bits of the law's.
+    /// Returns the memory of a shut service: `bits` are its low 42 bits.
     pub(super) fn shut(bits: u128) -> Self {
         Self(Self::low(bits) | (u64::from(CoarseRtt::SHUT.0) << Self::TRIP_SHIFT))
     }
@@ -125,7 +125,7 @@ impl CutState {
         self.trip_bits() == CoarseRtt::SHUT.0
     }
 
-    /// Returns the same memory, marked as of a cut that knew next to nothing.
+    /// Returns the memory, marked as that of a cut that knew next to nothing.
     pub(crate) const fn blind(self) -> Self {
         let trip = self.trip_bits() >> 1;
         let others = self.0 & !(0x3f << Self::TRIP_SHIFT);

@@ -13,7 +13,7 @@ use crate::bits::{Field, TIME_BITS};
 use crate::fixed::{Rate, SECOND};
 use crate::law::Event;
 
-/// The answers until growth is felt, at one a second and more.
+/// The answers until growth is felt (a calm), at one a second and more.
 const CALM: u64 = 40;
 /// The longest calm that the state holds, in quarters of an answer.
 pub(super) const MOST_CALM: u64 = 63 << 30;
@@ -23,10 +23,10 @@ const GROWTH: u64 = ONE / 100;
 pub(super) const MOST_CALMS: u64 = 64 << 10;
 /// The number of steps in a calm; the rate grows with each step.
 const STEPS: u64 = 16;
-/// Growth by this part, after so many answers, shows that no window holds the rate back.
+/// Growth by [`BEYOND`] after [`ENOUGH`] answers shows that no window holds the rate back.
 const BEYOND: u64 = ONE / 2;
 const ENOUGH: u64 = 32;
-/// Below this many a second, a law of seconds has too few answers.
+/// At fewer tokens a second, a law of seconds has too few answers.
 pub(super) const FEW_A_SECOND: u32 = 1;
 /// The rate from which on the law of seconds may take over again.
 const ENOUGH_A_SECOND: Rate = Rate::from_ratio(FEW_A_SECOND * 2, SECOND);
@@ -134,7 +134,7 @@ impl Open {
         grows.then(|| Self::new(rate, None, 4).memory())
     }
 
-    /// Returns the memory after unused time: the rate keeps the mean of its growth.
+    /// Returns the memory after time without use: the rate keeps the mean of its growth.
     pub(super) fn rested(self, calms: u64) -> Option<CutState> {
         let mean = (self.grown(calms) << 16) / (2 * ONE + 2 * self.cube());
         (calms > 1 << 10).then(|| {

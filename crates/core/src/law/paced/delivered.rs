@@ -7,13 +7,13 @@ use crate::fixed::{Rate, SECOND};
 pub(crate) const WINDOW: u64 = SECOND;
 /// The longest window, if responses come.
 const LONGEST_WINDOW: u64 = SECOND.wrapping_mul(8);
-/// The window before counts for so many responses, within [`LONGEST_WINDOW`].
+/// The window before counts for this many responses, within [`LONGEST_WINDOW`].
 const KEPT: u64 = 8;
 /// This many responses end a window that is long enough.
 const ENOUGH: u64 = 32;
-/// The service may have saved up so many responses for its first clients,
+/// The service may have saved up the first responses, if they are [`SAVED_UP`] or more
 const SAVED_UP: u64 = 64;
-/// if the first responses took less time than this.
+/// and took less time than [`SAVED_SPAN`].
 const SAVED_SPAN: u64 = SECOND.wrapping_div(10);
 /// The most halvings of their rate that are in doubt: one for each halving of the time.
 pub(super) const MOST_DOUBT: u32 = 3;
@@ -87,7 +87,7 @@ impl Delivered {
     }
 
     /// Returns the rate of the first responses, and one on top, if the service may have saved them
-    /// up. The rate is as if they had taken [`SAVED_SPAN`].
+    /// up. The responses count as if they had taken [`SAVED_SPAN`].
     pub(crate) fn at_once(&self) -> Option<Rate> {
         let saved = self.before == Rate::ZERO && self.elapsed < SAVED_SPAN;
         let elapsed = SAVED_SPAN;
@@ -122,7 +122,7 @@ impl Delivered {
             return WindowEnd::NotYet;
         }
         let long = self.elapsed >= WINDOW << 1;
-        // A long window had a gap in between if it has many responses, or if the law is starved.
+        // A long window had a gap if it has many responses, or if the law is starved.
         if self.before != Rate::ZERO && long && (starved || self.count > ENOUGH) {
             return WindowEnd::Interrupted;
         }

@@ -3,7 +3,7 @@
 //! At the first cut the law does not know how much of what was delivered the service had saved up.
 //! When the service throttles for the first time, its savings are spent, and it serves at its limit
 //! from then on. The responses that show this come back within a trip of the cut. The limiter
-//! counts them in one word, and stops then.
+//! counts these responses in one word, and stops then.
 
 use super::cut::Cut;
 use super::cut_state::CutState;

@@ -12,12 +12,12 @@ const LIFE: Duration = Duration::from_secs(24 * 3_600);
 
 /// A rate that a limiter has found, for the limiter of the next process to begin at.
 ///
-/// [`SendRate::learned`](crate::SendRate::learned) returns it, and
+/// [`SendRate::learned`](crate::SendRate::learned) returns the rate, and
 /// [`PacedSettingsBuilder::learned`](crate::law::PacedSettingsBuilder::learned) takes it. As text
 /// (feature `serde`) the rate is `{"tokens":100,"per":{"secs":1,"nanos":0}}`. For a service that
 /// counts windows, the text adds the time of whole cycles:
-/// `{"tokens":2,"per":{"secs":3,"nanos":0},"cycle":{"secs":60,"nanos":0}}`. The field may be
-/// missing. For a spent plan, the text has the time in which nothing is to be sent:
+/// `{"tokens":2,"per":{"secs":3,"nanos":0},"cycle":{"secs":60,"nanos":0}}`. `cycle` may be missing.
+/// If a declared limit is spent, the text adds the time without sends:
 /// `"shut":{"secs":7200,"nanos":0}`. The caller has to know the rate's service and age.
 #[derive(Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

@@ -2,17 +2,17 @@
 //! clients.
 //!
 //! The published law ([`aws`](crate::law::aws)) reads CUBIC's window as a rate. CUBIC is made for a
-//! queue, where a loss says that the pipe is full; a policer has no queue, and throttles whatever
+//! queue, where a loss says that the pipe is full. A policer has no queue, and throttles whatever
 //! comes above its limit. So the published law cuts once for each request of an overshoot, falls to
 //! its floor, and needs `∛(0.75·peak)` seconds to come back. A client that has the limit alone uses
 //! 40 % of it. The paced law reads throttles differently.
 //!
 //! # Rules
 //!
-//! The code cites them by number. `t` is the time since the last cut, `n` the responses delivered
-//! since then (not throttled), `r` the rate now, `D` the rate delivered over the last window and
-//! the current one. In `D` the last window counts for as long as eight responses take at its rate,
-//! from one second to eight.
+//! The code cites the rules by number. `t` is the time since the last cut, `n` the responses
+//! delivered since then (not throttled), `r` the rate now. `D` is the rate delivered over the last
+//! window and the current one; the last window counts for as long as eight responses take at its
+//! rate, from one second to eight.
 //!
 //! 1. *One cut for each overshoot.* A throttle changes nothing if its request was sent before the
 //!    last cut, or at the same instant. Nor does a throttle within two round trips of the cut, or
@@ -20,48 +20,48 @@
 //!    trips do not apply: every request was sent after the cut.
 //! 2. *A cut* takes `min(0.1 + 1/√peak, 0.45, 0.18 + 0.06·peak)` of the peak. At low rates a cut
 //!    takes more, so that clients that share a limit come to equal parts by few cuts. At very low
-//!    rates it takes less, because the service's bucket cannot save up what a deep cut leaves
+//!    rates a cut takes less, because the service's bucket cannot save up what a deep cut leaves
 //!    unused. The rate returns as `1 − (1 − t/K)⁵`, half of the way within `K/8`. `K` is `15/peak`
 //!    between 2.5 s and 12 s, and at least eight round trips. A client hears of a throttle one trip
 //!    late, so the growth in a trip, times a trip, is throttled in each cycle.
-//! 3. *Beyond the peak* the rate grows as a cube of time. It reaches twice the peak after `15/peak`
-//!    more, between 2.5 s and 12 s, or after four round trips if these are longer. At 1/s this
-//!    growth is slow: two clients that share such a limit have 19.5 % of their requests throttled,
-//!    and 21.3 % with 2.5 s at every rate.
-//! 4. *A line on top* adds `min(0.15·√peak, 0.06·peak)` per second in each second. In proportion it
-//!    gives more to clients that have less.
+//! 3. *Beyond the peak* the rate grows as a cube of time. The rate reaches twice the peak after
+//!    `15/peak` more, between 2.5 s and 12 s, or after four round trips if these are longer. This
+//!    growth is slow at 1/s: two clients that share such a limit are throttled for 19.5 % of their
+//!    requests. With 2.5 s at every rate they would be for 21.3 %.
+//! 4. *A line on top* adds `min(0.15·√peak, 0.06·peak)` per second in each second. In proportion,
+//!    the line gives more to clients that have less.
 //! 5. *The peak is the rate delivered*: `D`, if made of six responses or more, but at most the rate
 //!    at which the request was sent. If `D` is far less, the client did not use its rate, and the
 //!    peak is the rate at which the request was sent. Within two seconds of a cut the peak is `(n +
 //!    2)/t`, if less than three quarters of the rate was delivered since the cut.
 //! 6. *Shut*: a throttle shows that the service is shut if four responses or more were to be
-//!    expected since the cut, and none came. So it does if 32 or more were to be expected, and
-//!    fewer than an eighth came, within two seconds of the cut or four trips. So it does if nothing
-//!    was delivered since a cut after which the rate doubles on its way back. A shut service lets
-//!    nothing through at the moment, which says nothing about its rate: rules 16 to 21 apply. A
-//!    throttle also means shut where the peak, or `D` of six responses or more, is below one a
-//!    second: a law of seconds has too few responses there. So does the first throttle, if `D` with
-//!    one response on top is less than one a second. A limiter whose peak is at the floor is never
-//!    shut.
+//!    expected since the cut, and none came. A throttle also shows this if 32 or more were to be
+//!    expected, and fewer than an eighth came, within two seconds of the cut or four trips. So does
+//!    a throttle if nothing was delivered since a cut after which the rate doubles on its way back.
+//!    A shut service lets nothing through at the moment, which says nothing about its rate: rules
+//!    16 to 21 apply. A throttle also means shut where the peak, or `D` of six responses or more,
+//!    is below one a second. A law of seconds has too few responses there. So does the first
+//!    throttle, if `D` with one response on top is less than one a second. A limiter whose peak is
+//!    at the floor is never shut.
 //! 7. *A window that delivered more*, by three a second, than the rate allows lifts the rate: what
 //!    was delivered is the peak of a new cut. While the rate doubles on its way back, it may be far
-//!    too low. There the old peak stays if a quarter of it was delivered, and a fifth of the peak
-//!    in any case.
+//!    too low. The old peak then stays if a quarter of the peak was delivered; otherwise a fifth of
+//!    it stays at least.
 //! 8. *The first cut* takes `D` with one response on top for the peak. With fewer than eight
 //!    responses the cut knows next to nothing: the rate begins at `D`, and doubles every 250 ms, or
 //!    two round trips. If the first 64 responses or more came within 100 ms, the service may have
 //!    saved them up. The rate then begins at half of `D`, at a quarter below 50 ms, at an eighth
-//!    below 25 ms. It doubles likewise, in case `D` was no burst. With a hint, responses within 100
-//!    ms count as those of 100 ms, and nothing doubles. The refused requests are silent until the
-//!    time of the hint, and silence proves nothing.
+//!    below 25 ms. The rate doubles likewise, in case `D` was no burst. With a hint, responses
+//!    within 100 ms count as those of 100 ms, and nothing doubles. The refused requests are silent
+//!    until the time of the hint, and silence proves nothing.
 //! 9. *A hint* pauses everything if nothing gets through, until the time that the service gave, a
 //!    minute at most unless [`max_pause`](PacedSettingsBuilder::max_pause) is set. Nothing gets
 //!    through if nothing was ever delivered. The same holds if nothing was delivered since the last
-//!    cut, and four responses were to be expected, the cut came with a pause, or the rate doubles
-//!    on its way back. The service is shut until the pause ends. While cycles are counted, each
-//!    hint pauses. Otherwise the hint is for the throttled request alone, whose retry waits. If all
-//!    obeyed, each of twenty clients on one limit would stop for one throttle, and a fifth of the
-//!    limit would be lost.
+//!    cut, although four responses were to be expected. It also holds if the cut came with a pause,
+//!    or if the rate doubles on its way back, and nothing was delivered since. The service is shut
+//!    until the pause ends. While cycles are counted, each hint pauses. Otherwise the hint is for
+//!    the throttled request alone, whose retry waits. If all obeyed, each of twenty clients on one
+//!    limit would stop for one throttle, and a fifth of the limit would be lost.
 //! 10. *The end* comes when use has refuted the limit that was found. Half a minute after the cut
 //!     or later, a window delivers twice the peak or more, the rate is four times the peak, and no
 //!     place is in line. Without a ceiling the limiter then limits nothing until the next throttle.
@@ -77,11 +77,11 @@
 //!     the cut has moved any client's part: a throttle costs a dip, and hardly equalises. So a cut
 //!     takes `c = min(0.3, 0.1 + 0.65/√r)` of the rate `r` at which the request was sent, not of
 //!     `D`. The rate returns in a straight line, `r·(1 − c)·(1 + λ·c·t) + min(0.3, 0.05·r)·t`. Here
-//!     `λ = 0.55·√min(r/10, 10/r)` is the number of cuts a second that the client aims at. It is
-//!     less at higher rates, so that a client that has more is cut more often than it aims at. When
-//!     a cut is three times later than expected, the rate is multiplied by `1 + x³`, `x` in units
-//!     of 2.5 s or four round trips. A throttle belongs to the last cut for one trip, not two.
-//!     Rules 6 to 10 hold.
+//!     `λ = 0.55·√min(r/10, 10/r)` is the number of cuts a second that the client aims at. Above
+//!     10/s, `λ` falls with the rate, so that a client that has more is cut more often than it aims
+//!     at. When a cut is three times later than expected, the rate is multiplied by `1 + x³`, `x`
+//!     in units of 2.5 s or four round trips. A throttle belongs to the last cut for one trip, not
+//!     two. Rules 6 to 10 hold.
 //! 12. *An exclusive limit* ([`PacedSettings::exclusive`]). The least `K` is the time of 125
 //!     requests, between 1.2 s and 2.5 s. Beyond the peak the rate doubles in `K`.
 //!
@@ -102,13 +102,13 @@
 //!     limit is about `n/(¾·T)`. The peak becomes twice that, with one halving, if this is less
 //!     than the peak was. The time of the cut stays. 512 workers (`herd`) fail 290 operations with
 //!     this rule and 559 without. The peak is twice the limit because a peak that is too low costs
-//!     more: with `n/(¾·T)` itself a limit of 10,000/s is used to 0.94 to 0.97 in 20 s, not 1.00.
+//!     more. With `n/(¾·T)` itself a limit of 10,000/s is used to 0.94 to 0.97 in 20 s, not 1.00.
 //!
 //! # Slow start
 //!
 //! 14. *A slow start* ([`PacedSettingsBuilder::slow_start`]). Without a slow start nothing is
 //!     limited before the first throttle. All that a pipeline of 512 workers has to send then meets
-//!     the limit at once: 412 of 512 requests are throttled before the client can know. With a slow
+//!     the limit at once. Of 512 requests 412 are throttled before the client can know. With a slow
 //!     start the rate begins low, and rises in steps until the first throttle, while requests use
 //!     the rate up. A step comes with the first response to a request sent after the step before,
 //!     at least 25 ms later. The rate doubles, as TCP's window does, while it has fewer than ten
@@ -129,14 +129,14 @@
 //!     delivered. Beyond the peak the service has allowed a rate only if requests used it. So a
 //!     window in which less than half of the rate was done moves the time of the cut on. The curve
 //!     then stays where it was when the window began, or at the peak. Within a window the rate at
-//!     most doubles. It is also at most twice the peak, or twice what the window before delivered
-//!     if that is more. The half comes from RFC 7661 (4.4), where a window of which less than half
-//!     is used does not grow. CUBIC leaves such time out of its curve (RFC 8312, 5.8; RFC 9438,
-//!     5.8). A failure is no delivery: neither a server's fault nor a refused connection raises the
-//!     rate. Where the first cut knew next to nothing (rule 8), no peak was delivered, and only use
-//!     leads the rate back. It rises to 16 times its value in the first window, and later to twice
-//!     what the last window delivered. Jobs of 500 operations by 512 workers on 100/s lose
-//!     operations only in the first job; without this rule each job loses 389.
+//!     most doubles. The rate is also at most twice the peak, or twice what the window before
+//!     delivered if that is more. The half comes from RFC 7661 (4.4), where a window of which less
+//!     than half is used does not grow. CUBIC leaves such time out of its curve (RFC 8312, 5.8; RFC
+//!     9438, 5.8). A failure is no delivery: neither a server's fault nor a refused connection
+//!     raises the rate. Where the first cut knew next to nothing (rule 8), no peak was delivered,
+//!     and only use leads the rate back. The rate rises to 16 times its value in the first window,
+//!     and later to twice what the last window delivered. Jobs of 500 operations by 512 workers on
+//!     100/s lose operations only in the first job; without this rule each job loses 389.
 //!
 //! # Windows
 //!
@@ -150,14 +150,14 @@
 //!     refused request. A wait begins with a pause of a sixteenth, after which the bucket is empty;
 //!     the rest of the wait mints the knock. The first wait is the mean spacing of what was
 //!     accepted in this cycle, 60 s at most, or 4 s if nothing was accepted. After an opening the
-//!     first wait is the time of one knock at the rate. It is at least half a trip, and just that
-//!     if a hint comes before anything was accepted. The second wait is twice as long. Each later
-//!     wait is longer by `1/(1 + n/400)`, `n` the answers of the cycle. Waits end at 100 s, or a
-//!     32nd of the cycle, and are no longer than a knock takes at the floor. After the curve, waits
-//!     double up to half a second, and `n` counts to 1,200. A hint pauses until its time, and the
-//!     knock comes a wait later. A request sent before the refusal was heard is no knock. A lighter
-//!     knock that is refused halves the weight of the next. Time in which a knock could have gone,
-//!     but no request came, is in no cycle.
+//!     first wait is the time of one knock at the rate. The first wait is at least half a trip, and
+//!     just that if a hint comes before anything was accepted. The second wait is twice as long.
+//!     Each later wait is longer by `1/(1 + n/400)`, `n` the answers of the cycle. Waits end at 100
+//!     s, or a 32nd of the cycle, and are no longer than a knock takes at the floor. After the
+//!     curve, waits double up to half a second, and `n` counts to 1,200. A hint pauses until its
+//!     time, and the knock comes a wait later. A request sent before the refusal was heard is no
+//!     knock. A lighter knock that is refused halves the weight of the next. Time in which a knock
+//!     could have gone, but no request came, is in no cycle.
 //! 17. *An opening* is shown by a knock that was done, at least half as heavy as the refused
 //!     request, or sent after the wait. The opening is taken to lie midway between the last refused
 //!     knock and this one. The next rate is the mean: the answers without a throttle since the last
@@ -173,27 +173,28 @@
 //!     the mean of its growth, at most a doubling. After 64 calms growth begins anew at the rate
 //!     reached. With a longest slope the rate is no higher than the slope allows since the opening.
 //! 20. *The calm* `C`, the answers until growth is felt, is `40·(1 + rτ)`, and below 1/s `r^¾` of
-//!     that. It is at least `n/1.5` up to the full `40·(1 + rτ)`, and `n/2` beyond. After the curve
-//!     these bounds hold only below one a second, if the service was open for less than an eighth
-//!     of the cycle. Otherwise the shut may have been an outage. After five answers or more the
-//!     calm falls by an eighth at most. The mean lags after a cycle of twenty answers or more that
+//!     that. `C` is at least `n/1.5` up to the full `40·(1 + rτ)`, and `n/2` beyond. After the
+//!     curve these bounds hold only below one a second, if the service was open for less than an
+//!     eighth of the cycle. Otherwise the shut may have been an outage. After five answers or more
+//!     the calm falls by an eighth at most. The mean lags in a cycle of twenty answers or more that
 //!     grew for more than four calms, or whose mean is 1.3 times the rate. The next rate is then
 //!     the root of the mean times the rate that was refused.
-//! 21. *Back to seconds*: nothing was shut if the first knock is done within a second, or after two
-//!     answers or fewer, at a peak of one a second or more. This counts once, and later only if
-//!     eight answers came between. A service that was open for longer than shut had an outage,
-//!     unless the last cycle was as long, to a quarter, as a window's is. In both cases the old
-//!     peak stays, and the rate doubles from a quarter of it. At two a second or more, no window
-//!     holds a rate that has grown by half after twice the time of the cycle before.
+//! 21. *Back to seconds*: at a peak of one a second or more, nothing was shut if the first knock is
+//!     done within a second. The same holds after two answers or fewer. This rule holds once, and
+//!     later only if eight answers came between. A service that was open for longer than shut had
+//!     an outage. But if the last cycle was as long, to a quarter, it was a window. After such a
+//!     short shut or an outage the old peak stays, and the rate doubles from a quarter of it. At
+//!     two a second or more, no window holds a rate that has grown by half after twice the time of
+//!     the cycle before.
 //!
 //! # What a shared limit costs
 //!
 //! Let a client be cut `p·r` times a second, and let `p` at rest fall with its rate like `r^−κ`.
 //! Over `n` independent throttles the client's part has a variance of `1/(κ²·n)` of its mean
 //! squared, whatever `c`. `1 − Jain` is about that variance. With a hundred clients κ is about 1 by
-//! rules 2 to 4 and 1.3 by rule 11. This gives 0.031 and 0.020 in 60 s; simulated, 0.054 and 0.036.
-//! κ cannot be above 1 at all rates, since `p` must lie between 10⁻⁶ and 0.3 from 1/s to 10⁶/s.
-//! Rule 11 buys equal parts at the rates where limits are shared.
+//! rules 2 to 4 and 1.3 by rule 11. These values give 0.031 and 0.020 in 60 s; simulated, 0.054 and
+//! 0.036. κ cannot be above 1 at all rates, since `p` must lie between 10⁻⁶ and 0.3 from 1/s to
+//! 10⁶/s. Rule 11 buys equal parts at the rates where limits are shared.
 //!
 //! The bucket holds 50 ms at the rate, and at least one token: a burst that a strict policer
 //! forgives.

@@ -12,7 +12,7 @@ use crate::fixed::{Rate, SECOND};
 /// Settings of [`ControlLaw::Paced`](crate::ControlLaw::Paced).
 ///
 /// The settings are one of three presets, or made by a [`builder`](Self::builder), which checks all
-/// of them at the end. A rate is given as a number of tokens in a span of time, and rounded to the
+/// settings at the end. A rate is given as a number of tokens in a span of time, and rounded to the
 /// nearest rate of 44 significant bits.
 ///
 /// | setting | default | range |
@@ -121,8 +121,8 @@ impl PacedSettings {
         }
     }
 
-    /// Returns the settings for a limit that ten or more clients share. They were measured with 10
-    /// and with 100 clients; for fewer, take [`new`](Self::new).
+    /// Returns the settings for a limit that ten or more clients share. The settings were measured
+    /// with 10 and with 100 clients; for fewer, take [`new`](Self::new).
     ///
     /// A cut lasts longer, and the rate rises again in a straight line. Fewer requests are
     /// throttled, and the clients' parts become more equal. A client that has its limit alone
@@ -138,9 +138,9 @@ impl PacedSettings {
 
     /// Returns the settings for a limit that one client has alone, and that moves.
     ///
-    /// The rate returns from a cut, and probes beyond its peak, in half the time. It follows a
-    /// rising limit sooner, at the cost of some more throttled requests. Where clients share a
-    /// limit, their parts become less equal.
+    /// The rate returns from a cut, and probes beyond its peak, in half the time. The client
+    /// follows a rising limit sooner, at the cost of some more throttled requests. Where clients
+    /// share a limit, their parts become less equal.
     #[must_use]
     pub fn exclusive() -> Self {
         Self {
@@ -181,8 +181,8 @@ impl PacedSettings {
         }
     }
 
-    /// Returns the settings that begin at the `learned` rate, kept between floor and ceiling. They
-    /// begin in its cycle if it has one, and otherwise with a slow start.
+    /// Returns the settings that begin at the `learned` rate, kept between floor and ceiling. The
+    /// limiter begins in the rate's cycle if there is one, and otherwise with a slow start.
     fn beginning_at(self, learned: Option<LearnedRate>) -> Self {
         let Some(LearnedRate { rate, cycle, shut }) = learned else {
             return self;
@@ -218,7 +218,7 @@ impl PacedSettings {
         Ok(self)
     }
 
-    /// Returns the rate to which the limiter limits from the start, if it does.
+    /// Returns the rate of a limiter that limits from the start.
     pub(crate) fn start(&self) -> Option<Rate> {
         let slow = || {
             let rate = Rate::from_ratio(SLOWLY, SECOND);
@@ -304,9 +304,9 @@ impl PacedSettings {
         }
     }
 
-    /// Checks that these settings start like `other`, with which a limiter was made. Its initial
-    /// rate may have been moved by a later floor or ceiling. Without an initial rate here, its own
-    /// stays.
+    /// Checks that these settings start like `other`, with which a limiter was made. A later floor
+    /// or ceiling may have moved the initial rate of `other`. Without an initial rate here, any
+    /// will do.
     pub(crate) fn starts_like(&self, other: &Self) -> Result<(), PacedSettingsError> {
         let setting = if self.burst != other.burst {
             "burst"
@@ -412,7 +412,7 @@ impl PacedSettingsBuilder {
     /// Begins with a slow start: at the initial rate, or 10 tokens/s if none is set. Off by
     /// default.
     ///
-    /// Until the first throttle the rate rises with each round trip, every 25 ms at most. It
+    /// Until the first throttle the rate rises with each round trip, every 25 ms at most. The rate
     /// doubles while fewer than ten requests are under way, and grows by an eighth from then on.
     /// Without a slow start, all that many workers have to send meets the limit at once.
     ///
@@ -487,8 +487,8 @@ impl PacedSettingsBuilder {
         self
     }
 
-    /// Sets β, the part of the rate that a cut leaves, in thousandths: 500 to 990. At low rates a
-    /// cut takes more.
+    /// Sets β, the part of the rate that a cut leaves, in thousandths: 500 to 990. At peaks under
+    /// 100/s a cut takes more.
     pub fn beta_permille(mut self, permille: u16) -> Self {
         let beta = if (500..=990).contains(&permille) {
             Ok(fraction(permille))
@@ -546,7 +546,7 @@ impl PacedSettingsBuilder {
         }
     }
 
-    /// Returns the value. Keeps an error if it is the first.
+    /// Returns the value, or keeps its error if that is the first.
     fn noted<T>(&mut self, value: Result<T, PacedSettingsError>) -> Option<T> {
         value.map_err(|error| self.error.get_or_insert(error)).ok()
     }

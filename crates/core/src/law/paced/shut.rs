@@ -13,7 +13,7 @@ use super::settings::PacedSettings;
 use crate::bits::Field;
 use crate::fixed::{Rate, SECOND};
 
-/// With so many answers in a cycle, each wait is half as long again as the last.
+/// With this many answers in a cycle, each wait is half as long again as the last.
 const KNOCKS: u64 = 400;
 /// The longest wait, unless the cycle is long.
 const LONGEST: u64 = SECOND * 100;
@@ -29,14 +29,15 @@ const SECONDS: u64 = (1 << 7) - 1;
 const SHORT_DARK: u64 = SECOND;
 /// The shortest cycle.
 const SHORTEST_CYCLE: u64 = SECOND / 1_000;
-/// So few accepted answers say less than the gap between two knocks.
+/// This few answers say less than the gap between two knocks.
 const FEW: u64 = 2;
-/// The mean lags in a cycle of more calms than this, 10 fraction bits, and so many answers.
+/// The mean may lag in a cycle of more calms than [`LONG_CYCLE`], 10 fraction bits, and of
+/// [`ENOUGH_TO_LAG`] answers.
 const LONG_CYCLE: u64 = 4 << 10;
 const ENOUGH_TO_LAG: u64 = 20;
-/// In a cycle of so many answers the calm falls by an eighth at most.
+/// In a cycle of this many answers the calm falls by an eighth at most.
 const ENOUGH_TO_KEEP: u64 = 5;
-/// So many answers between two shuts are enough for the law of seconds.
+/// This many answers between two shuts are enough for the law of seconds.
 const ENOUGH_TO_GO: u64 = 8;
 
 /// What the law remembers while the service is shut.
@@ -119,7 +120,7 @@ impl Shut {
         sent.saturating_sub(due)
     }
 
-    /// Returns whether a knock was refused, and the wait has the longest length.
+    /// Returns whether a knock was refused, and the wait is the longest.
     fn has_missed(self) -> bool {
         self.knocked && self.wait >= LONGEST
     }
@@ -178,7 +179,7 @@ impl Shut {
         shut.limit(settings, seen)
     }
 
-    /// Returns the same memory with a longer pause, if the service asked for one when it refused a
+    /// Returns the memory with a longer pause, if the service asked for it when it refused a
     /// request that was no knock.
     pub(super) fn paused(last: Cut, seen: &Seen) -> Option<(u64, CutState)> {
         let is_later = seen.until > seen.now && seen.until > last.since;
@@ -343,8 +344,8 @@ impl Shut {
     }
 }
 
-/// A cycle that is over: what it accepted, its length, and the gap from the last refused knock to
-/// the accepted one, or half of the gap.
+/// A cycle that is over: what was accepted, its length, and the gap. The gap is the time from the
+/// last refused knock to the accepted one, or half of that.
 #[derive(Clone, Copy, Debug)]
 struct Lasted {
     count: u64,

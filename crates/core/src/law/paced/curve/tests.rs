@@ -43,7 +43,7 @@ fn a_cut_takes_more_at_low_rates_but_at_most_45_percent() {
         (900, 100, 80_000_000),
         (900, 9, 5_100_000), // 0.1 and a third
         (900, 8, 4_400_000), // 0.1 + 0.354 is more than 0.45
-        (900, 5, 2_750_000), // 0.18 + 0.3 is more than 0.45
+        (900, 5, 2_750_000), // 0.18 + 0.3 is more
         (900, 4, 2_320_000), // 0.18 + 0.24
         (900, 1, 760_000),
         (990, 10_000, 9_800_000_000),
@@ -170,7 +170,7 @@ fn a_slope_is_the_most_that_the_rate_gains() {
         let elapsed = millis * SECOND / 1_000;
         rate_of(&settings, elapsed, memory(100, ramp, 0))
     };
-    // A cut leaves 80/s, from which it returned to 90/s in 313 ms.
+    // A cut leaves 80/s. Without a slope the rate is at 90/s in 313 ms.
     for (millis, expected) in [(0, 80), (300, 83), (1_000, 90), (60_000, 680)] {
         assert_near(rate(millis, 0), expected * 1_000_000);
     }

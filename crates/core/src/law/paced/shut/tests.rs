@@ -495,7 +495,7 @@ fn an_outage_is_for_the_law_of_seconds_unless_the_last_cycle_was_as_long() {
     assert!(play(again, true, SECOND * 50).0);
     let longer = next.anew(SINCE - SECOND * 250, SUM - 500);
     assert!(!play(longer, true, SECOND * 50).0);
-    // Dark for longer than light.
+    // The service is shut for longer than open.
     assert!(play(light, true, SECOND * 110).0);
 }
 
