@@ -39,8 +39,8 @@ pub fn check_tokens(rate: &SendRate, clock: &dyn Clock, sent: u32, polls: u32) {
     assert_eq!(token.err().unwrap_or_default(), wait, "after {polls}");
 }
 
-/// Checks what an operation left behind that was dropped after so many `polls`. Its strategy has
-/// one request a second. The first request fails, and the second succeeds.
+/// Checks what an operation left behind that was dropped after `polls` polls. Its strategy has one
+/// request a second. The first request fails, and the second succeeds.
 pub fn check_left(strategy: &Adaptive, (requests, answers): (u32, u32), polls: u32) {
     // A retry that was sent is paid, and its success pays the cost back.
     let paid = if (requests, answers) == (2, 1) {
