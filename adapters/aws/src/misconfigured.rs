@@ -12,10 +12,10 @@ pub enum Misconfigured {
     /// [`Pacing::classifier`](crate::Pacing::classifier) is missing, so the SDK would retry by its
     /// own rules.
     NoClassifier,
-    /// [`Pacing::http_client`](crate::Pacing::http_client) is missing, so that requests would not
-    /// wait for their turn.
+    /// [`Pacing::http_client`](crate::Pacing::http_client) is missing, so requests would not wait
+    /// for their turn.
     ///
-    /// Pass your own client to it. A wrapper around it has to hand on
+    /// Pass your own client to this method. A wrapper around the result has to hand on
     /// [`connector_metadata`](aws_smithy_runtime_api::client::http::HttpClient::connector_metadata)
     /// and the extensions of a request. A lost extension is noticed only late, at the first answer
     /// to a request that should have waited.

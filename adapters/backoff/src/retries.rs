@@ -166,7 +166,7 @@ impl<'a, S: RetryStrategy + ?Sized> Retries<'a, S> {
         (Delays(due), condition)
     }
 
-    /// Ends the operation, and records a success.
+    /// Ends the operation, and records it if `answer` is a success.
     pub fn finish<T, E>(self, answer: &Result<T, E>) {
         if answer.is_ok() {
             self.succeed();

@@ -29,8 +29,8 @@ pub async fn polled<T>(times: u32, operation: impl Future<Output = T>) -> Option
     .await
 }
 
-/// Checks that a rate of one request a second gave a token to each request that was sent, and that
-/// no request has a place in its line.
+/// Checks that a rate of one request a second gave a token to each sent request, and that no
+/// request has a place in its line.
 pub fn check_tokens(rate: &SendRate, clock: &dyn Clock, sent: u32, polls: u32) {
     let now = clock.now();
     let due = Duration::from_nanos(now.as_nanos());
