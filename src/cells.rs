@@ -114,8 +114,8 @@ impl Counts {
             return false;
         }
         let states = &self.0.get_or_make(Words::new).states;
-        // Relaxed: read-modify-writes of one word are totally ordered, so exactly one of the
-        // threads that set a bit finds it unset. The bit publishes no other data. Models:
+        // Relaxed: read-modify-writes of one word are totally ordered, so of the threads that make
+        // the same change exactly one finds the old bit. The bit publishes no other data. Models:
         // `counts::news_is_told_once`, `counts::of_two_states_neither_is_lost`.
         let before = if so {
             states.fetch_or(state.bit(), Relaxed)

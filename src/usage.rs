@@ -73,7 +73,7 @@ impl Usage {
     /// Returns `true` if the thing's place is noted.
     #[must_use]
     pub(crate) fn is_placed(&self) -> bool {
-        // Relaxed: as above.
+        // Relaxed: as in `place`.
         self.0.load(Relaxed) & PLACED != 0
     }
 
@@ -157,7 +157,7 @@ impl Usage {
     /// Returns `true` if the thing has been retired, which never ends.
     #[must_use]
     pub(crate) fn is_retired(&self) -> bool {
-        // Relaxed: the bit is all there is to know.
+        // Relaxed: the bit publishes no other data.
         self.0.load(Relaxed) & RETIRED != 0
     }
 

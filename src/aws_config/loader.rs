@@ -1,4 +1,4 @@
-//! Finding the settings: explicit settings come first, then the environment, then the profile.
+//! Finds the settings: explicit settings come first, then the environment, then the profile.
 
 use core::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ impl RetryConfig {
     /// Looks the settings up in the environment of the process, and in the profile `name` of its
     /// files.
     ///
-    /// The profile replaces the one that `AWS_PROFILE` names. The variables `AWS_RETRY_MODE` and
+    /// This profile replaces the profile of `AWS_PROFILE`. The variables `AWS_RETRY_MODE` and
     /// `AWS_MAX_ATTEMPTS` still come before the profile.
     ///
     /// # Errors

@@ -29,7 +29,7 @@ pub enum ProfileFileKind {
 ///   well formed all the same.
 /// - Sections of one name are one profile. The last value of a key counts, in any case. If there is
 ///   a `[profile default]`, every `[default]` is ignored.
-/// - `#` and `;` begin a comment: at the start of a line, after whitespace behind a property,
+/// - `#` and `;` begin a comment at the start of a line, after whitespace behind a property, and
 ///   anywhere behind a section's name.
 /// - An indented line continues the value above it, comments included, so an indented setting has
 ///   no effect. Below an empty value the line must be a property.

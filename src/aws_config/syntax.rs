@@ -1,6 +1,6 @@
 //! Reads the lines of a profile file into sections, whatever their names.
 //!
-//! The grammar is that of the test data for profile parsers that the AWS SDKs share
+//! The grammar follows the test data for profile parsers that the AWS SDKs share
 //! (`profile-parser-tests.json` in smithy-rs). Whitespace is space and tab.
 
 use super::profile_error::ProfileFileFault as Fault;
@@ -10,13 +10,13 @@ const COMMENT: [char; 2] = ['#', ';'];
 
 /// A section, in the order of the file. Two sections may have one header.
 pub(super) struct Section<'a> {
-    /// What stands between the brackets, trimmed.
+    /// The text between the brackets, trimmed.
     pub(super) header: &'a str,
     pub(super) properties: Vec<Property>,
 }
 
 pub(super) struct Property {
-    /// In lower case.
+    /// The key in lower case.
     pub(super) key: String,
     /// Each continuation is a line of the value.
     pub(super) value: String,
@@ -54,7 +54,7 @@ fn read_line<'a>(line: &'a str, sections: &mut Vec<Section<'a>>) -> Result<(), F
     }
 }
 
-/// Splits what stands between the brackets at its first whitespace: `profile NAME`.
+/// Splits the text between the brackets at its first whitespace: `profile NAME`.
 pub(super) fn split_header(header: &str) -> Option<(&str, &str)> {
     let (prefix, name) = header.split_once(WHITESPACE)?;
     Some((prefix, trim(name)))

@@ -59,9 +59,9 @@ impl<'a> HttpResponseParts<'a> {
 
     /// Adds the error code that `read` finds in the body, unless a header had a code.
     ///
-    /// [`aws_error_code`](super::aws_error_code) is such a `read`; a closure can be another. With
-    /// status 200, a code that asks for a retry makes the response a failure. Do not pass a body
-    /// that may hold arbitrary data.
+    /// [`aws_error_code`](super::aws_error_code) can be `read`, and so can a closure. With status
+    /// 200, a code that asks for a retry makes the response a failure. Do not pass a body that may
+    /// hold arbitrary data.
     pub fn with_body(
         self,
         body: &'a (impl AsRef<[u8]> + ?Sized),

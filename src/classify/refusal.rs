@@ -285,8 +285,8 @@ impl RefusalClassifier {
     }
 }
 
-/// Returns `true` for a status that services use for throttling and for other refusals: 403, and
-/// the statuses without an assigned meaning (HTTP Status Code Registry, IANA).
+/// Returns `true` for a status that services use for throttling and for other refusals. These are
+/// 403, and the statuses without an assigned meaning (HTTP Status Code Registry, IANA).
 const fn says_elsewhere(status: u16) -> bool {
     matches!(status, 403 | 418..=420 | 427 | 430 | 432..=450 | 452..=499)
 }

@@ -83,7 +83,7 @@ impl<S> Borrow<str> for Keyed<S> {
     }
 }
 
-/// Hashes like the key, by which the map is asked.
+/// Hashes like the key, since the map is searched by key.
 impl<S> Hash for Keyed<S> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.key.hash(state);

@@ -87,7 +87,7 @@ impl<S: RetryStrategy + 'static> Store<S> {
     fn create(&self, key: &str) -> Result<Arc<Slot<S>>, ScopeRefused> {
         // Makes room first, so that no strategy is made in vain.
         while self.occupancy.is_full(self.occupancy.taken()) {
-            // Each state that had a place when the store was full was in the map.
+            // When the store was seen full, each state with a place was in the map.
             if let Some(slot) = self.find_pending(key) {
                 return self.with_place(slot);
             }
@@ -154,7 +154,7 @@ impl<S: RetryStrategy + 'static> Store<S> {
             if self.occupancy.is_full(seen) {
                 return false;
             }
-            // The place of a state that is no longer pending is noted.
+            // If the last state is no longer pending, its place is noted.
             if let Some(last) = self.pending.pin().get(&seen.last()) {
                 self.note_place(last);
             }

@@ -121,7 +121,7 @@ impl<S: RetryStrategy + 'static> RetryStrategy for Scopes<S> {
     }
 
     /// Returns the identity of the state of operations without a scope. Each scope has its own
-    /// identity, which its events have, and its strategy in [`for_each`](Self::for_each).
+    /// identity, which its events and its strategy in [`for_each`](Self::for_each) have.
     fn id(&self) -> Option<StrategyId> {
         self.shared().id()
     }

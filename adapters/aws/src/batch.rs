@@ -40,15 +40,15 @@ impl Batch {
     }
 }
 
-/// Returns how many items there are in `input`, if it is that of a batch.
+/// Returns how many items there are in `input`, if it is a batch's input.
 pub(crate) fn items(batches: &[Batch], input: &Input) -> Option<Items> {
     let items = batches.iter().find_map(|batch| (batch.items)(input))?;
     Some(Items(u32::try_from(items).unwrap_or(u32::MAX).max(1)))
 }
 
-/// Returns what the output of a batch of so many `items` says, if some were refused.
+/// Returns the failure of a batch of `items` items, if the output says that some were refused.
 ///
-/// The caller sends what was refused, so this is never retried here.
+/// The caller sends refused items again, so this failure is never retried here.
 pub(crate) fn failure(
     batches: &[Batch],
     context: &InterceptorContext,

@@ -1,4 +1,4 @@
-//! Telling the SDK's own retry strategy what was decided.
+//! Hands the decision to the SDK's own retry strategy.
 
 use core::{cell::Cell, time::Duration};
 
@@ -14,24 +14,24 @@ std::thread_local! {
     /// The decision on the attempt that ended last on this thread.
     ///
     /// The SDK asks its classifiers right after the interceptors, in the same poll of the
-    /// operation's future, so what the interceptor leaves here is found by its own operation.
-    /// Should an SDK ever do something in between, the address does not match, and the SDK's own
-    /// backoff applies.
+    /// operation's future. So the operation finds the decision that its interceptor left here. If
+    /// an SDK ever does something in between, the address does not match, and the SDK's own backoff
+    /// applies.
     static DECISION: Cell<Option<(usize, Decision)>> = const { Cell::new(None) };
 }
 
-/// What the classifier is to answer.
+/// The answer that the classifier gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
     Forbid,
-    /// The kind does not matter: the SDK's quota costs nothing by then.
+    /// The kind of error does not matter, since the SDK's quota costs nothing by then.
     Retry(Duration),
 }
 
 /// The part that hands the decision to an `aws-sdk-*` client's own retry strategy.
 ///
-/// [`Pacing::classifier`](crate::Pacing::classifier) makes one. It has no opinion on answers: those
-/// are classified by the SDK's own classifiers, and by the user's, before it.
+/// [`Pacing::classifier`](crate::Pacing::classifier) makes one. It does not classify answers. The
+/// SDK's own classifiers and the user's do so before it.
 #[derive(Debug)]
 pub struct PacingClassifier(());
 
@@ -43,8 +43,8 @@ impl PacingClassifier {
     }
 }
 
-/// Leaves a decision on the attempt that ended with `context`, which each operation keeps where it
-/// is.
+/// Leaves a decision on the attempt that ended with `context`, whose address identifies the
+/// operation.
 pub(crate) fn leave(context: &InterceptorContext, decision: Decision) {
     DECISION.set(Some((address(context), decision)));
 }
@@ -67,7 +67,7 @@ impl ClassifyRetry for PacingClassifier {
         Self::NAME
     }
 
-    /// After all others.
+    /// Runs after all others.
     fn priority(&self) -> RetryClassifierPriority {
         let mut last = RetryClassifierPriority::transient_error_classifier();
         for _ in 0..64 {

@@ -1,4 +1,4 @@
-//! What Smithy's classifiers say of an attempt, in paceline's words.
+//! Turns the results of Smithy's classifiers into paceline's failures.
 
 use core::time::Duration;
 
@@ -12,10 +12,9 @@ use aws_smithy_runtime_api::client::{
 use aws_smithy_types::retry::ErrorKind;
 use paceline::{Failure, Fault, RetryAfter, classify::ServiceUnavailable};
 
-/// Returns the outcome of the attempt that has just ended: nothing if it succeeded.
+/// Returns the failure of the attempt that has just ended, or `None` if it succeeded.
 ///
-/// An output that a classifier wants to see again counts as a failure, as it does for Smithy's own
-/// strategy.
+/// An output that a classifier wants to retry counts as a failure, as in Smithy's own strategy.
 pub(crate) fn of_attempt(
     context: &InterceptorContext,
     components: &RuntimeComponents,
@@ -32,7 +31,8 @@ pub(crate) fn of_attempt(
                 failure
             })
         }
-        // The SDK for Rust has no classifier for it, as botocore 1.44 and the SDK for Go have.
+        // Unlike botocore 1.44 and the SDK for Go, the SDK for Rust has no classifier for a bare
+        // 429.
         RetryAction::NoActionIndicated if context.is_failed() && status == Some(429) => {
             let hint = response.and_then(|response| response.headers().get("x-amz-retry-after"));
             let hint = hint.and_then(RetryAfter::parse_amz);
@@ -57,8 +57,8 @@ fn retryable(kind: ErrorKind, timed_out: bool, retry_after: Option<Duration>) ->
     }
 }
 
-/// Returns what a retryable failure with status 503 means. That of an error code which says that it
-/// is throttling stays.
+/// Returns the meaning of a retryable failure with status 503. A failure with an error code of
+/// throttling stays.
 fn overloaded(failure: Failure, unavailable: ServiceUnavailable) -> Failure {
     let bare = Failure::from_http_status(503, unavailable);
     if failure.is_throttle() || !bare.is_throttle() {
@@ -70,8 +70,8 @@ fn overloaded(failure: Failure, unavailable: ServiceUnavailable) -> Failure {
     }
 }
 
-/// Returns `true` if no answer came in time. Smithy has no kind of error for it, and generation 2.0
-/// charges twice.
+/// Returns `true` if no answer came in time. Smithy has no kind of error for a timeout, and
+/// generation 2.0 charges twice.
 fn timed_out(context: &InterceptorContext) -> bool {
     let Some(Err(error)) = context.output_or_error() else {
         return false;

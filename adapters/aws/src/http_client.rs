@@ -28,8 +28,8 @@ use crate::{
     parts, turn::Awaited,
 };
 
-/// An HTTP client that makes a request wait for its turn, and leaves everything else to the client
-/// in it.
+/// An HTTP client that makes a request wait for its turn, and leaves everything else to the inner
+/// client.
 ///
 /// [`Pacing::http_client`](crate::Pacing::http_client) makes one.
 #[derive(Clone)]
@@ -38,7 +38,7 @@ pub struct PacedHttpClient {
     inner: Option<SharedHttpClient>,
 }
 
-/// Wraps what the SDK's own default plugin would install.
+/// Wraps the client that the SDK's own default plugin would install.
 pub(crate) fn default_http_client() -> PacedHttpClient {
     let plugin = default_http_client_plugin_v2(BehaviorVersion::latest());
     let nothing = RuntimeComponentsBuilder::new("paceline");
@@ -53,7 +53,7 @@ impl PacedHttpClient {
     }
 }
 
-/// The client in it prints all of its TLS settings.
+/// Leaves out the inner client, which prints all of its TLS settings.
 impl fmt::Debug for PacedHttpClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PacedHttpClient").finish_non_exhaustive()

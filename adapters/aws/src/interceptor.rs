@@ -1,5 +1,5 @@
-//! The part that follows each operation: begins it, takes its turns, and asks the strategy after
-//! each attempt.
+//! The part that follows each operation. It begins the operation, takes its turns, and asks the
+//! strategy after each attempt.
 
 use core::{fmt, time::Duration};
 
@@ -34,10 +34,11 @@ use crate::{
     parts,
 };
 
-/// What a request that waits for its turn is forgiven by the protection against uploads that stall.
+/// The least grace period of the protection against stalled uploads, for a request that waits for
+/// its turn.
 ///
-/// While it waits its body is not read, which looks the same. A minute is longer than a line should
-/// ever be.
+/// While the request waits its body is not read, which looks like a stalled upload. A line should
+/// never be as long as a minute.
 const FORGIVEN: Duration = Duration::from_mins(1);
 
 /// The part that follows each operation of a client.
@@ -46,16 +47,16 @@ const FORGIVEN: Duration = Duration::from_mins(1);
 pub struct PacingInterceptor {
     pacing: Pacing,
     host: Host,
-    /// A quota of the SDK's that costs nothing, once the decision has been made.
+    /// The SDK's quota once the decision has been made. It costs nothing.
     unlimited: TokenBucket,
 }
 
-/// Who carries the decisions out.
+/// The strategy that carries out the decisions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Host {
-    /// The SDK's own strategy, which takes it from its configuration and a classifier.
+    /// The SDK's own strategy, which reads the decisions from its configuration and a classifier.
     Sdk,
-    /// Our strategy, which reads them from the bag.
+    /// This crate's strategy, which reads the decisions from the bag.
     Plugin,
 }
 
@@ -108,10 +109,10 @@ impl PacingInterceptor {
     }
 }
 
-/// Returns the SDK's standard mode, of which only what has to do with connections is the user's.
+/// Returns the SDK's standard mode with the user's reconnect mode.
 ///
-/// Without a retry specification: with the newest one the SDK would cut the decided delay to five
-/// seconds.
+/// The mode has no retry specification. With the newest specification the SDK would cut the decided
+/// delay to five seconds.
 fn standard(bag: &ConfigBag, max_attempts: u32) -> RetryConfig {
     let config = RetryConfig::standard().with_max_attempts(max_attempts);
     match bag.load::<RetryConfig>() {
@@ -120,9 +121,9 @@ fn standard(bag: &ConfigBag, max_attempts: u32) -> RetryConfig {
     }
 }
 
-/// Switches the SDK's own limiter off, and has its header say how often we send at most.
+/// Switches the SDK's own limiter off, and sets the most attempts in its header.
 ///
-/// Writes nothing if the client's configuration agrees already.
+/// Does nothing if the client's configuration agrees already.
 fn quieten(bag: &mut ConfigBag, max_attempts: u32) {
     let agrees = bag.load::<RetryConfig>().is_some_and(|config| {
         config.mode() == RetryMode::Standard && config.max_attempts() == max_attempts
@@ -133,13 +134,13 @@ fn quieten(bag: &mut ConfigBag, max_attempts: u32) {
     }
 }
 
-/// Returns `true` if the client or the operation is configured to be sent once.
+/// Returns `true` if the client or the operation is configured to send once.
 fn is_disabled(bag: &ConfigBag) -> bool {
     let config = bag.load::<RetryConfig>();
     config.is_some_and(|config| config.max_attempts() <= 1)
 }
 
-/// Lets the body of a request that is about to wait rest for as long.
+/// Extends the grace period of a request that is about to wait.
 fn forgive_waiting(bag: &mut ConfigBag) {
     let Some(config) = bag.load::<StalledStreamProtectionConfig>() else {
         return;
@@ -160,7 +161,7 @@ impl Intercept for PacingInterceptor {
         Self::NAME
     }
 
-    /// Counts the items of a batch, of which the serialized request does not tell.
+    /// Counts the items of a batch, since the serialized request does not show them.
     fn read_before_serialization(
         &self,
         context: &BeforeSerializationInterceptorContextRef<'_>,
@@ -187,7 +188,7 @@ impl Intercept for PacingInterceptor {
         let operation_timeout = bag
             .load::<TimeoutConfig>()
             .and_then(TimeoutConfig::operation_timeout);
-        // Other clients of Smithy have retries disabled unless they are told otherwise.
+        // Other clients of Smithy have retries disabled by default.
         let once = self.host == Host::Sdk && is_disabled(bag);
         let bounds = Bounds {
             items: bag.load::<batch::Items>().map_or(1, |items| items.0),
@@ -224,7 +225,7 @@ impl Intercept for PacingInterceptor {
         Ok(())
     }
 
-    /// Makes a time limit that ended an attempt here what such a limit is in the SDK.
+    /// Turns a time limit that ended an attempt into the SDK's own timeout error.
     fn modify_before_attempt_completion(
         &self,
         context: &mut FinalizerInterceptorContextMut<'_>,

@@ -1,6 +1,6 @@
-//! The time limit of an attempt, which begins when the turn has come.
+//! The time limit of an attempt. It begins when the turn has come.
 //!
-//! The SDK's own begins before the request is signed, and so counts the wait in line.
+//! The SDK's own limit begins before the request is signed, and so counts the wait in line.
 
 use alloc::sync::{Arc, Weak};
 use core::{
@@ -22,12 +22,12 @@ use aws_smithy_types::{body::SdkBody, config_bag::ConfigBag, timeout::TimeoutCon
 use http_body::{Body, Frame, SizeHint};
 use paceline::operation::{Stop, StopReason};
 
-/// What `operation_attempt_timeout` was. Each attempt of the operation has it anew.
+/// The value of `operation_attempt_timeout`, which applies to each attempt of the operation.
 #[derive(Debug)]
 pub(crate) struct Limit(Arc<Duration>);
 
-/// A [`Limit`] on its way with a request. It holds for as long as the operation is under way: a
-/// stream that the user reads is not limited.
+/// A [`Limit`] in the extensions of a request. It applies while the operation is under way, and not
+/// to a stream that the user reads.
 #[derive(Clone, Debug)]
 pub(crate) struct Limited(Weak<Duration>);
 
@@ -113,12 +113,12 @@ impl Body for LimitedBody {
     }
 }
 
-/// An attempt took longer than its limit. Says the same as the SDK's own error.
+/// An attempt took longer than its limit. The message is the same as in the SDK's own error.
 #[derive(Clone, Copy, Debug)]
 struct TimedOut(Duration);
 
-/// Returns the time limit that is behind `error`: of the attempt, or of the operation, whose turn
-/// would not have come in time.
+/// Returns the time limit that caused `error`: of the attempt, or of an operation whose turn would
+/// not have come in time.
 pub(crate) fn behind(error: &(dyn Error + 'static)) -> Option<BoxError> {
     successors(Some(error), |&error| error.source()).find_map(|error| {
         let stop = error.downcast_ref::<Stop>();

@@ -1,4 +1,4 @@
-//! What is said when a part is missing.
+//! The error of a missing part.
 
 use core::{error::Error, fmt};
 
@@ -9,25 +9,25 @@ use core::{error::Error, fmt};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Misconfigured {
-    /// [`Pacing::classifier`](crate::Pacing::classifier) is missing, so that the SDK would retry as
-    /// it likes.
+    /// [`Pacing::classifier`](crate::Pacing::classifier) is missing, so the SDK would retry by its
+    /// own rules.
     NoClassifier,
-    /// [`Pacing::http_client`](crate::Pacing::http_client) is missing, so that requests would not
-    /// wait for their turn.
+    /// [`Pacing::http_client`](crate::Pacing::http_client) is missing, so requests would not wait
+    /// for their turn.
     ///
-    /// A client of your own goes into it. A wrapper around it has to hand on
+    /// Pass your own client to this method. A wrapper around the result has to hand on
     /// [`connector_metadata`](aws_smithy_runtime_api::client::http::HttpClient::connector_metadata)
-    /// and the extensions of a request. Only a lost extension is found late, by the first answer to
-    /// a request that should have waited.
+    /// and the extensions of a request. A lost extension is noticed only late, at the first answer
+    /// to a request that should have waited.
     NoHttpClient,
-    /// [`Pacing::interceptor`](crate::Pacing::interceptor) is missing, so that the SDK would retry
-    /// as it likes.
+    /// [`Pacing::interceptor`](crate::Pacing::interceptor) is missing, so the SDK would retry by
+    /// its own rules.
     NoInterceptor,
-    /// The client has another retry strategy than that of
-    /// [`Pacing::plugin`](crate::Pacing::plugin), which would retry as it likes.
+    /// The client has another retry strategy than [`Pacing::plugin`](crate::Pacing::plugin)
+    /// installs, and would retry by that strategy.
     NoStrategy,
-    /// [`Pacing::default_http_client`](crate::Pacing::default_http_client) found none: the SDK was
-    /// built without one.
+    /// [`Pacing::default_http_client`](crate::Pacing::default_http_client) found no client, since
+    /// the SDK was built without a client.
     NoDefaultClient,
 }
 

@@ -1,4 +1,4 @@
-//! One operation's state, which travels in its config bag.
+//! The state of an operation, which is kept in its config bag.
 
 use core::time::Duration;
 
@@ -18,8 +18,7 @@ use crate::{
 
 /// An operation under way.
 ///
-/// It goes with the bag: an operation that is dropped gives its place in line back, and touches no
-/// other's.
+/// The operation is dropped with its bag. Then it gives back its own place in line, and no other.
 #[derive(Debug)]
 pub(crate) struct Operation {
     state: Stage,
@@ -34,20 +33,20 @@ pub(crate) struct Operation {
     reason = "nearly all operations stay here, and a box would be an allocation"
 )]
 enum Stage {
-    /// It is here.
+    /// The attempts are here.
     Own(Pending),
-    /// The HTTP client waits for its next attempt.
+    /// The HTTP client has the attempts, and waits for the next.
     Lent(Awaited),
-    /// It has ended, or it is lost: a wrapper sends the request twice.
+    /// The operation has ended, or its attempts are lost, since a wrapper sent the request twice.
     Ended,
 }
 
-/// What bounds an operation from outside.
+/// The bounds of an operation from outside.
 #[derive(Debug)]
 pub(crate) struct Bounds {
     /// How many items the request sends, 1 if it is no batch.
     pub(crate) items: u32,
-    /// Whether the request can be sent a second time: some bodies cannot.
+    /// Whether the request can be sent a second time. Some bodies cannot.
     pub(crate) repeatable: bool,
     /// How long the whole operation may take.
     pub(crate) span: Option<Duration>,
@@ -62,7 +61,7 @@ pub(crate) enum Verdict {
     None,
     /// There is no retry.
     Stop,
-    /// Another attempt after this time, of so many at most.
+    /// Another attempt follows after `delay`, of at most `max_attempts`.
     Retry { delay: Duration, max_attempts: u32 },
 }
 
@@ -71,7 +70,7 @@ impl Storable for Operation {
 }
 
 impl Operation {
-    /// Begins an operation, for the interceptor at that address.
+    /// Begins an operation for the interceptor at the address `by`.
     pub(crate) fn begin(pacing: &Pacing, bounds: Bounds, by: usize) -> Self {
         Self {
             state: Stage::Own(start(pacing, &bounds, bounds.items)),
@@ -90,7 +89,7 @@ impl Operation {
         self.verdict
     }
 
-    /// Returns the most attempts there may be, for the SDK, before the first of them.
+    /// Returns the most attempts of the operation for the SDK, before the first attempt.
     pub(crate) fn max_attempts(&self) -> u32 {
         match &self.state {
             Stage::Own(attempts) => max_attempts(attempts),
@@ -112,9 +111,9 @@ impl Operation {
         self.bounds.attempt.as_ref()
     }
 
-    /// Takes the turn of an attempt, or returns the wait for it that is left to the HTTP client.
+    /// Takes the turn of an attempt, or returns the wait for the HTTP client.
     ///
-    /// Nothing is awaited between here and there, so a token that is taken is sent with.
+    /// Nothing is awaited between here and the HTTP client, so a taken token is used.
     pub(crate) fn take_turn(&mut self, pacing: &Pacing) -> Result<Option<Awaited>, Stop> {
         let Stage::Own(mut attempts) = core::mem::replace(&mut self.state, Stage::Ended) else {
             return Ok(None);
@@ -144,8 +143,8 @@ impl Operation {
         }
     }
 
-    /// Ends an attempt: records its outcome and decides what comes next. Also returns whether it
-    /// was sent though its turn had not come.
+    /// Ends an attempt: records its outcome and decides what comes next. Also returns whether the
+    /// attempt was sent before its turn had come.
     pub(crate) fn finish(&mut self, failure: Option<&Failure>) -> (Verdict, bool) {
         let (attempts, lent) = match core::mem::replace(&mut self.state, Stage::Ended) {
             Stage::Own(attempts) => (Some(attempts), false),
@@ -165,7 +164,7 @@ impl Operation {
     }
 }
 
-/// Returns the attempts of an operation that takes so many tokens.
+/// Returns the attempts of an operation that takes `tokens` tokens.
 fn start(pacing: &Pacing, bounds: &Bounds, tokens: u32) -> Pending {
     let mut operation = paceline::Operation::new(pacing.strategy().clone()).weight(tokens);
     if let Some(scope) = pacing.scope_name() {
@@ -186,7 +185,7 @@ fn start(pacing: &Pacing, bounds: &Bounds, tokens: u32) -> Pending {
 fn decide(attempts: &mut Pending, failure: Option<&Failure>) -> Verdict {
     let reports = Reports::new();
     let Some(failure) = failure else {
-        // What was only signed was not sent by us: there is nothing to record.
+        // A request that was only signed was not sent here, so nothing is recorded.
         let _recorded = attempts.succeeded(reports);
         return Verdict::Stop;
     };
@@ -204,8 +203,8 @@ fn decide(attempts: &mut Pending, failure: Option<&Failure>) -> Verdict {
     }
 }
 
-/// Returns the most attempts there may be, for the SDK; without a limit always one more. The SDK
-/// adds up as many timeouts each time that it looks for credentials.
+/// Returns the most attempts for the SDK. Without a limit it is one above the next attempt. The
+/// number must be small, since the SDK adds up as many timeouts each time it looks for credentials.
 fn max_attempts(attempts: &Pending) -> u32 {
     let next = attempts.count().saturating_add(1);
     attempts.max_attempts().unwrap_or(next.saturating_add(1))

@@ -1,4 +1,4 @@
-//! What a user holds: one strategy, and the parts of it that a client is configured with.
+//! One strategy, and the parts that put it into a client.
 
 use alloc::{sync::Arc, vec::Vec};
 use core::{fmt, time::Duration};
@@ -14,11 +14,11 @@ use crate::{
     plugin::PacingPlugin,
 };
 
-/// Puts a [`Pacing`] into the configuration of an `aws-sdk-*` client: a builder goes in, and comes
-/// out with the [HTTP client](Pacing::default_http_client) that the SDK would have used, the
-/// [interceptor](Pacing::interceptor) and the [classifier](Pacing::classifier).
+/// Puts a [`Pacing`] into the configuration of an `aws-sdk-*` client. The macro takes a builder,
+/// and returns it with the [HTTP client](Pacing::default_http_client) that the SDK would have used,
+/// the [interceptor](Pacing::interceptor) and the [classifier](Pacing::classifier).
 ///
-/// A macro, since the builders of the SDK's crates have no type or trait in common.
+/// It is a macro, since the builders of the SDK's crates have no type or trait in common.
 ///
 /// # Examples
 ///
@@ -43,12 +43,12 @@ macro_rules! with_pacing {
 /// One of paceline's strategies, ready to be put into Smithy clients.
 ///
 /// An `aws-sdk-*` client takes three parts, [`http_client`](Self::http_client),
-/// [`interceptor`](Self::interceptor) and [`classifier`](Self::classifier), and needs all three:
+/// [`interceptor`](Self::interceptor) and [`classifier`](Self::classifier), and needs all three.
 /// [`with_pacing`](crate::with_pacing) puts them in. A client that accepts runtime plugins takes
-/// one, [`plugin`](Self::plugin).
+/// only [`plugin`](Self::plugin).
 ///
 /// Clones, and all clients configured from them, share the strategy: its quota and its send rate.
-/// Make one `Pacing` for each resource that the service throttles on its own.
+/// Make one `Pacing` for each resource that the service throttles separately.
 ///
 /// # Examples
 ///
@@ -80,7 +80,7 @@ impl Pacing {
         Self::shared(Arc::new(strategy))
     }
 
-    /// Wraps [`Adaptive::bulk`], for pipelines that may lose no object to throttling; a 503 is
+    /// Wraps [`Adaptive::bulk`], for pipelines that may lose no object to throttling. A 503 is
     /// throttling.
     ///
     /// For other settings build the strategy with
@@ -105,8 +105,7 @@ impl Pacing {
         Self::new(Adaptive::bulk()).unavailable(ServiceUnavailable::Throttle)
     }
 
-    /// Wraps a strategy that others have as well, to look at its state or to use it outside of the
-    /// client.
+    /// Wraps a shared strategy, whose state can be read or used outside of the client.
     #[must_use]
     pub fn shared(strategy: Arc<dyn RetryStrategy>) -> Self {
         Self {
@@ -118,15 +117,15 @@ impl Pacing {
         }
     }
 
-    /// Sets what a response with status 503 means whose error code is not one of throttling:
-    /// transient by default, as in the SDKs.
+    /// Sets the meaning of a 503 without an error code of throttling. It is transient by default,
+    /// as in the SDKs.
     #[must_use]
     pub const fn unavailable(mut self, unavailable: ServiceUnavailable) -> Self {
         self.unavailable = unavailable;
         self
     }
 
-    /// Names what the operations go to, for strategies that keep a state for each scope.
+    /// Names the scope of the operations, for strategies with a state for each scope.
     #[must_use]
     pub fn scope(mut self, scope: impl Into<Arc<str>>) -> Self {
         self.scope = Some(scope.into());
@@ -135,20 +134,20 @@ impl Pacing {
 
     /// Accepts no longer wait than `span` from the service: 60 s by default.
     ///
-    /// A service that asks for more gets no retry. The rules of the SDKs bound its hints well below
-    /// that.
+    /// A service that asks for more gets no retry. The rules of the SDKs bound hints well below 60
+    /// s.
     #[must_use]
     pub const fn max_retry_after(mut self, span: Duration) -> Self {
         self.max_retry_after = Some(span);
         self
     }
 
-    /// Counts the items of an operation that sends several of them, and of which the service may
-    /// refuse some inside a success. To be called once for each such operation.
+    /// Counts the items of a batch operation, of which the service may refuse some inside a
+    /// success. Call this once for each such operation.
     ///
-    /// `items` counts what an input sends: the request takes as many tokens. `refused` counts what
-    /// an output gives back: that part counts as throttled. Send it again yourself, as without
-    /// paceline.
+    /// `items` counts the items of an input, and the request takes as many tokens. `refused` counts
+    /// the refused items of an output, and this part counts as throttled. Send these items again
+    /// yourself, as without paceline.
     ///
     /// | operation | items of the input | refused by the output |
     /// |---|---|---|
@@ -158,7 +157,7 @@ impl Pacing {
     /// | [`PutRecordBatch`](https://docs.aws.amazon.com/firehose/latest/APIReference/API_PutRecordBatch.html) | `Records` | `FailedPutCount` |
     /// | [`SendMessageBatch`](https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessageBatch.html) | `Entries` | those in `Failed` whose code is one of throttling |
     ///
-    /// A strategy that holds fewer tokens than a request has items counts the request as what it
+    /// If a strategy holds fewer tokens than a request has items, the request takes all that it
     /// holds.
     ///
     /// # Examples
@@ -195,9 +194,9 @@ impl Pacing {
         &self.strategy
     }
 
-    /// Wraps an HTTP client: requests wait for their turn in it.
+    /// Wraps an HTTP client, in which requests then wait for their turn.
     ///
-    /// Where the turn has come already, the request goes straight through. The time limit of an
+    /// If the turn has come already, the request goes straight through. The time limit of an
     /// attempt (`operation_attempt_timeout`) begins when the turn has come.
     pub fn http_client(&self, inner: impl HttpClient + 'static) -> PacedHttpClient {
         PacedHttpClient::new(inner)
@@ -205,8 +204,8 @@ impl Pacing {
 
     /// Wraps the HTTP client that the SDK would have used.
     ///
-    /// Which one that is depends on the features of the SDK's crates. Without any (see the feature
-    /// `default-https-client`) every operation fails, as it does without paceline: with
+    /// The features of the SDK's crates decide which client that is. Without a client (see the
+    /// feature `default-https-client`) every operation fails, as without paceline, with
     /// [`Misconfigured::NoDefaultClient`](crate::Misconfigured::NoDefaultClient).
     #[must_use]
     pub fn default_http_client(&self) -> PacedHttpClient {

@@ -17,16 +17,16 @@ use crate::{
 };
 
 std::thread_local! {
-    /// The part of this crate that was asked last on this thread.
+    /// The address of the part of this crate that was asked last on this thread.
     static ASKED: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// Tells who asks `part` that it is of this crate. A wrapper may be in between.
+/// Shows the caller that `part` is of this crate, even through a wrapper.
 pub(crate) fn answer<P>(part: &P) {
     ASKED.set(Some(address(part)));
 }
 
-/// The identity of what stays where it is during an operation.
+/// Returns the identity of a part, which does not move during an operation.
 pub(crate) fn address<P>(part: &P) -> usize {
     core::ptr::from_ref(part).addr()
 }
@@ -37,14 +37,14 @@ fn answers<T>(ask: impl FnOnce() -> T) -> Option<usize> {
     ASKED.get()
 }
 
-/// Returns `true` if `interceptor` is the last of its kind: an operation may have its own beside its
-/// client's, and the last one decides.
+/// Returns `true` if `interceptor` is the last of its kind, which decides. An operation may have
+/// its own interceptor beside its client's.
 pub(crate) fn is_last(interceptor: &PacingInterceptor, components: &RuntimeComponents) -> bool {
     let ask = || components.interceptors().for_each(|part| _ = part.name());
     answers(ask) == Some(address(interceptor))
 }
 
-/// Looks for the parts beside the interceptor, whose operation is in `bag` already.
+/// Checks the parts beside the interceptor, whose operation is in `bag` already.
 ///
 /// Called before the SDK asks its retry strategy for the first time.
 pub(crate) fn complete(
@@ -68,7 +68,7 @@ pub(crate) fn complete(
         Host::Sdk if !classifiers.any(|part| part.name() == PacingClassifier::NAME) => {
             Err(Misconfigured::NoClassifier)
         }
-        // Another strategy may take a token of its own, for an operation that is not sent.
+        // Another strategy may take its own token here, for an operation that is not sent.
         Host::Plugin if answers(strategy).is_none() => Err(Misconfigured::NoStrategy),
         _ => Ok(()),
     }

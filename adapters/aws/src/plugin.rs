@@ -79,14 +79,14 @@ impl RuntimePlugin for PacingPlugin {
     }
 }
 
-/// The strategy that Smithy asks. It has no state: the operation's own, decision included, is in
-/// its bag.
+/// The strategy that Smithy asks. It has no state, since the operation and its decision are in the
+/// bag.
 #[derive(Debug)]
 struct Decided;
 
 impl RetryStrategy for Decided {
-    /// Yes, however often it is asked, before a retry too: the turn is waited for in the HTTP
-    /// client, where dropping the operation gives the place back, so nothing is taken here.
+    /// Always allows the attempt, also before a retry, and takes nothing. The HTTP client waits for
+    /// the turn, where dropping the operation gives the place back.
     fn should_attempt_initial_request(
         &self,
         _components: &RuntimeComponents,

@@ -21,10 +21,10 @@ use paceline::{
 /// An operation of a client.
 pub(crate) type Pending = Attempts<Arc<dyn RetryStrategy>>;
 
-/// The operation that the HTTP client is to wait for.
+/// The operation that the HTTP client waits for.
 ///
-/// Travels as an extension of the request. The mutex is only tried, never waited for: it is
-/// taken only if the same request is sent twice.
+/// Travels as an extension of the request. The mutex is only tried, and never waited for. It is
+/// contended only if the same request is sent twice.
 #[derive(Clone, Debug)]
 pub(crate) struct Awaited(Arc<Mutex<Option<Pending>>>);
 
@@ -42,8 +42,8 @@ impl Awaited {
         self.0.try_lock().ok()
     }
 
-    /// Waits until the attempt may be sent. Dropped before that, the place goes back with the
-    /// operation.
+    /// Waits until the attempt may be sent. If the wait is dropped before, the place goes back with
+    /// the operation.
     pub(crate) async fn wait(self, sleep: Option<SharedAsyncSleep>) -> Result<(), ConnectorError> {
         let mut timer: Option<(Rest, Sleep)> = None;
         poll_fn(|cx| {
@@ -85,7 +85,7 @@ fn failed(error: impl Error + Send + Sync + 'static) -> ConnectorError {
     ConnectorError::other(error.into(), None)
 }
 
-/// A turn was to be waited for, and the client has no way to sleep.
+/// A request had to wait for its turn, but the client has no way to sleep.
 #[derive(Debug)]
 struct NoSleep;
 

@@ -1,4 +1,4 @@
-//! The delay that was decided on, on its way from the condition to the loop.
+//! Carries the decided delay from the condition to the loop.
 
 use core::{
     fmt,
@@ -6,13 +6,13 @@ use core::{
     time::Duration,
 };
 
-/// Holds the delay of a retry that was granted until it is asked for.
+/// Holds the delay of a granted retry until the loop asks for it.
 ///
-/// An atomic only because hosts want iterators that are `Sync`: the loop that decides and the one
-/// that asks are the same, one after the other. So `Relaxed` does.
+/// It is an atomic only because hosts want iterators that are `Sync`. The same loop decides and
+/// asks, one after the other, so `Relaxed` is enough.
 pub(crate) struct Due(AtomicU64);
 
-/// In the place of nanoseconds: no retry was granted.
+/// The value of the word if no retry was granted.
 const NONE: u64 = u64::MAX;
 
 impl Due {
@@ -20,8 +20,8 @@ impl Due {
         Self(AtomicU64::new(NONE))
     }
 
-    /// Remembers `delay`, or that there is to be no retry. 584 years and more count as a nanosecond
-    /// less.
+    /// Stores `delay`, or `None` for no retry. Delays of 584 years and more are cut to
+    /// `u64::MAX - 1` ns.
     pub(crate) fn set(&self, delay: Option<Duration>) {
         let nanos = delay.map_or(NONE, |delay| {
             u64::try_from(delay.as_nanos())
@@ -50,8 +50,8 @@ impl Due {
 /// The delays of an operation whose condition decides, from
 /// [`Retries::split`](crate::Retries::split).
 ///
-/// Each is given once, after the condition has granted it. Without the condition there is none: the
-/// loop stops at its first failure, and no quota is paid.
+/// Each delay is given once, after the condition has granted it. Without the condition there is no
+/// delay. The loop then stops at its first failure, and pays no quota.
 #[must_use = "the delays are for the host's retry loop"]
 pub struct Delays<'a>(pub(crate) &'a Due);
 

@@ -8,15 +8,15 @@ use paceline::RetryAfter;
 /// Reference Guide).
 const HEADROOM: Duration = Duration::from_secs(5);
 
-/// Returns what backon's `adjust` takes: lets no retry come before the service wants it, as `hint`
-/// reads the error.
+/// Returns a function for backon's `adjust`, so that no retry comes before the service wants it.
+/// `hint` reads the hint in the error.
 ///
 /// An [`AtLeast`](RetryAfter::AtLeast) hint is added to the delay, so that the delay's jitter
 /// spreads the retries after it. A [`Clamped`](RetryAfter::Clamped) hint raises the delay by five
 /// seconds at most. Neither shortens the delay, and neither makes a retry where there is none.
 ///
-/// For delays that know nothing of the error. Those of [`Retries::split`](crate::Retries::split)
-/// have the hint in them.
+/// Use it for delays that ignore the error. The delays of [`Retries::split`](crate::Retries::split)
+/// contain the hint.
 ///
 /// # Examples
 ///

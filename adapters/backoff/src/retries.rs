@@ -10,22 +10,22 @@ use crate::delays::{Delays, Due};
 
 /// The retries of one operation: how often, when, and from which quota.
 ///
-/// A strategy decides, and its quota pays for each retry that the host's loop makes. Made for each
-/// operation, and ended by [`finish`](Self::finish) or [`succeed`](Self::succeed): a success pays
-/// back what its last retry had cost, or puts a token in if there was none. Dropped, what was paid
-/// is spent.
+/// A strategy decides, and its quota pays for each retry of the host's loop. Make a `Retries` for
+/// each operation, and end it by [`finish`](Self::finish) or [`succeed`](Self::succeed). A success
+/// pays back the cost of the last retry, or adds a token if there was no retry. If it is dropped,
+/// the payment is spent.
 ///
 /// There are two ways to use it. [`split`](Self::split) gives the loop its delays and its
-/// condition, which sees the errors: the better one. And it is an iterator of delays itself, for
-/// loops that have no condition: to those every failure is the one that [`assume`](Self::assume)
-/// says.
+/// condition. This way is better, since the condition sees the errors. `Retries` is also an
+/// iterator of delays, for loops without a condition. The iterator takes every failure for the
+/// failure of [`assume`](Self::assume).
 ///
-/// Inside of an attempt of one of paceline's own loops it notes failures and grants no retry, since
-/// that loop sends again. Loops inside of the host's loop need the mark of [`outer`](Self::outer)
-/// to do the same.
+/// Inside of an attempt of a loop of paceline it notes failures and grants no retry, since that
+/// loop sends again. Loops inside of the host's loop do the same if they have the mark of
+/// [`outer`](Self::outer).
 ///
-/// No operation waits until it is [admitted](RetryStrategy::admit) here, as these loops have no
-/// place for it: use [`Standard`](paceline::Standard), or paceline's own loop.
+/// No operation waits here until it is [admitted](RetryStrategy::admit), since these loops have no
+/// place for the wait. Use [`Standard`](paceline::Standard), or paceline's own loop.
 ///
 /// # Examples
 ///
@@ -50,7 +50,7 @@ use crate::delays::{Delays, Due};
 #[must_use = "retries that are dropped are spent"]
 pub struct Retries<'a, S: ?Sized> {
     strategy: &'a S,
-    /// `None` if there is to be no other attempt.
+    /// `None` if no other attempt may follow.
     token: Option<RetryToken>,
     due: Due,
     assumed: Failure,
@@ -66,7 +66,7 @@ impl<'a, S: RetryStrategy + ?Sized> Retries<'a, S> {
         Self::in_scope(strategy, None)
     }
 
-    /// Begins an operation that goes to `scope`, for strategies that keep a state for each.
+    /// Begins an operation on `scope`, for strategies with a state for each scope.
     pub fn in_scope(strategy: &'a S, scope: Option<&str>) -> Self {
         Self {
             strategy,
@@ -90,8 +90,8 @@ impl<'a, S: RetryStrategy + ?Sized> Retries<'a, S> {
         self
     }
 
-    /// Sets what every failure is to the iterator, which sees none. [`Failure::transient`] by
-    /// default.
+    /// Sets the failure that the iterator assumes, since it sees no errors. [`Failure::transient`]
+    /// by default.
     pub fn assume(mut self, failure: Failure) -> Self {
         self.assumed = failure;
         self
@@ -99,7 +99,7 @@ impl<'a, S: RetryStrategy + ?Sized> Retries<'a, S> {
 
     /// Returns the mark for each attempt of the host's loop, so that paceline's loops inside of it
     /// send once: `within_async(outer, fetch())`, or `within`. `None` if the strategy allows one
-    /// attempt, or if an outer loop has set it already.
+    /// attempt, or if an outer loop has set a mark already.
     ///
     /// # Examples
     ///
@@ -132,19 +132,19 @@ impl<'a, S: RetryStrategy + ?Sized> Retries<'a, S> {
         (!alone).then(OuterAttempt::new)
     }
 
-    /// Returns the delay before the first send: zero, but for strategies of one's own.
+    /// Returns the delay before the first send. It is zero except with custom strategies.
     #[must_use]
     pub fn first_delay(&self) -> Duration {
         let first = self.token.as_ref().filter(|token| token.attempt() == 1);
         first.map_or(Duration::ZERO, RetryToken::delay)
     }
 
-    /// Returns the delays for the host's loop, and its condition: both are needed.
+    /// Returns the delays for the host's loop and its condition. The loop needs both.
     ///
-    /// The condition classifies each error by `classify`, and asks the strategy, which takes
-    /// note of the failure and pays. Service's hints are in the delays. For backon
-    /// `.retry(delays).when(condition)`, for tokio-retry `RetryIf::start(delays, action,
-    /// condition)`.
+    /// The condition classifies each error by `classify`, and asks the strategy, which notes the
+    /// failure and pays. The delays contain the service's hints. With backon write
+    /// `.retry(delays).when(condition)`, with tokio-retry
+    /// `RetryIf::start(delays, action, condition)`.
     pub fn split<E, C: FnMut(&E) -> Failure>(
         &mut self,
         mut classify: C,
@@ -166,7 +166,7 @@ impl<'a, S: RetryStrategy + ?Sized> Retries<'a, S> {
         (Delays(due), condition)
     }
 
-    /// Ends the operation: only a success is left to record.
+    /// Ends the operation, and records it if `answer` is a success.
     pub fn finish<T, E>(self, answer: &Result<T, E>) {
         if answer.is_ok() {
             self.succeed();
@@ -191,7 +191,7 @@ impl<S: fmt::Debug + ?Sized> fmt::Debug for Retries<'_, S> {
     }
 }
 
-/// Takes note of a failure, and returns the delay before the next attempt if there is to be one.
+/// Notes a failure, and returns the delay before the next attempt, or `None` without a retry.
 fn refresh<S: RetryStrategy + ?Sized>(
     strategy: &S,
     token: &mut Option<RetryToken>,
@@ -200,7 +200,7 @@ fn refresh<S: RetryStrategy + ?Sized>(
 ) -> Option<Duration> {
     let last = token.take()?;
     let permitted = last.idempotency().permits(failure) && !is_inside;
-    // The outer loop sends again: without time the failure is recorded, and no quota is taken.
+    // The outer loop sends again. With no time left the failure is recorded, and no quota is taken.
     let last = if is_inside {
         last.with_time_left(Some(Duration::ZERO))
     } else {
@@ -209,7 +209,7 @@ fn refresh<S: RetryStrategy + ?Sized>(
     let next = strategy
         .refresh_retry_token(last, failure, Reports::new())
         .ok()?;
-    // For a user's strategy that does not look at `permitted`: paceline's have refused above.
+    // For a user's strategy that does not check this. Paceline's strategies have refused above.
     let next = token.insert(next);
     if permitted {
         return Some(next.delay());
@@ -218,9 +218,10 @@ fn refresh<S: RetryStrategy + ?Sized>(
     None
 }
 
-/// Pays for a retry after the failure that is [assumed](Retries::assume), and returns its delay.
+/// Pays for a retry after the [assumed](Retries::assume) failure, and returns its delay.
 ///
-/// Ends when the strategy refuses, and does not begin again. Hand it to the loop as `&mut retries`.
+/// The iterator ends when the strategy refuses, and does not begin again. Hand it to the loop as
+/// `&mut retries`.
 ///
 /// # Examples
 ///

@@ -17,8 +17,8 @@ impl Shown {
         self.0.push((name.to_owned(), format!("{value:?}")));
     }
 
-    /// Checks that each type which the sources in `manifest`, the folder of the crate, call public
-    /// is there, and prints in one line of values.
+    /// Checks that each public type in the crate's sources was added, and prints in one line of
+    /// values. `manifest` is the folder of the crate.
     pub fn check(&self, manifest: &str) {
         let shown: BTreeSet<_> = self.0.iter().map(|(name, _)| name.clone()).collect();
         let mut public = BTreeSet::new();

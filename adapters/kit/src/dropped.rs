@@ -29,8 +29,8 @@ pub async fn polled<T>(times: u32, operation: impl Future<Output = T>) -> Option
     .await
 }
 
-/// Checks that a rate of one request a second gave a token to each request that was sent, and that
-/// no request has a place in its line.
+/// Checks that a rate of one request a second gave a token to each sent request, and that no
+/// request has a place in its line.
 pub fn check_tokens(rate: &SendRate, clock: &dyn Clock, sent: u32, polls: u32) {
     let now = clock.now();
     let due = Duration::from_nanos(now.as_nanos());
@@ -39,8 +39,8 @@ pub fn check_tokens(rate: &SendRate, clock: &dyn Clock, sent: u32, polls: u32) {
     assert_eq!(token.err().unwrap_or_default(), wait, "after {polls}");
 }
 
-/// Checks what an operation left behind that was dropped after so many `polls`. Its strategy has
-/// one request a second. The first request fails, and the second succeeds.
+/// Checks what an operation left behind that was dropped after `polls` polls. Its strategy has one
+/// request a second. The first request fails, and the second succeeds.
 pub fn check_left(strategy: &Adaptive, (requests, answers): (u32, u32), polls: u32) {
     // A retry that was sent is paid, and its success pays the cost back.
     let paid = if (requests, answers) == (2, 1) {

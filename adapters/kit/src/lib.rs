@@ -1,7 +1,8 @@
-//! What the tests of the adapters share. Nothing of this crate is published.
+//! Shared parts of the adapters' tests. Nothing of this crate is published.
 //!
 //! [`Server`] is a service on loopback with scripted answers. [`standard`] and [`fixed`] are
-//! strategies that do not hurry. [`keep_promises`] makes the tests of what every adapter promises.
+//! strategies that do not hurry. [`keep_promises`] makes the tests of the promises of every
+//! adapter.
 
 #![allow(
     clippy::arithmetic_side_effects,

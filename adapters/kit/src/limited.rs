@@ -11,7 +11,7 @@ use crate::{OK, SECOND, Said};
 /// A bucket of the requests of one second, which refills evenly in real time.
 #[derive(Debug)]
 pub struct Limited {
-    /// In what time one request comes back.
+    /// The time in which one request comes back.
     each: Duration,
     /// When the bucket will be full.
     full: Mutex<Instant>,
@@ -39,12 +39,12 @@ impl Limited {
         if admits {
             *full = then;
         }
-        // A count, which nothing else is ordered by.
+        // A count, which orders nothing else.
         self.refused.fetch_add(usize::from(!admits), Relaxed);
         admits
     }
 
-    /// Returns what Shopify answers a query: both with status 200.
+    /// Returns Shopify's answer to a query, with status 200 in both cases.
     #[must_use]
     pub fn graphql(&self) -> Said {
         OK.body(if self.admits() {
@@ -66,5 +66,5 @@ pub const GRAPHQL_THROTTLED: &str =
     r#"{"errors":[{"message":"Throttled","extensions":{"code":"THROTTLED"}}]}"#;
 /// What Shopify sends for a query that it answered.
 pub const GRAPHQL_OK: &str = r#"{"data":{"shop":{"name":"a"}}}"#;
-/// What Elasticsearch sends with status 200 for three items of which it refused the second.
+/// What Elasticsearch sends with status 200 for three items if it refused the second.
 pub const BULK_IN_PART: &str = r#"{"errors":true,"items":[{"index":{"status":201}},{"index":{"status":429}},{"index":{"status":201}}]}"#;

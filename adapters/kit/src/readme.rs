@@ -1,11 +1,10 @@
-//! How many lines an adapter takes in the program of its README.
+//! Counts the lines that an adapter takes in the program of its README.
 
-/// Returns how many lines of the first program of a README are paceline's, `use` aside: the ones
-/// that carry a number.
+/// Returns how many lines of the first program of a README are paceline's, without `use`. Such
+/// lines carry a number.
 ///
-/// The numbers count from one, and a line without one names nothing that the program imports from
-/// paceline, but in the body of a function called `classify`, which says what a user's own errors
-/// mean.
+/// The numbers count from one. A line without a number must not name imports from paceline, except
+/// in a function `classify`, which says what a user's own errors mean.
 #[must_use]
 pub fn count_lines(readme: &str) -> usize {
     let program = readme.split("```rust\n").nth(1).expect("a program");

@@ -31,10 +31,10 @@ pub const OVERLOADED: Said = Said::new(503);
 /// A 503 that says when to come back.
 pub const HINTED: Said = OVERLOADED.header(("retry-after", "1"));
 
-/// What hyper sends. An error closes the connection.
+/// The answer that hyper sends. An error closes the connection.
 pub type Reply = io::Result<Response<Full<Bytes>>>;
 
-/// What a server says to a request.
+/// A server's answer to a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Said {
     /// `None` closes the connection.
@@ -50,10 +50,10 @@ impl Said {
         status: None,
         ..Self::new(0)
     };
-    /// Answers never.
+    /// Never answers.
     pub const NEVER: Self = Self::new(200).after(Duration::MAX);
 
-    /// Answers with `status` at once, with a body that is short.
+    /// Answers with `status` and a short body at once.
     #[must_use]
     pub const fn new(status: u16) -> Self {
         Self {
@@ -64,7 +64,7 @@ impl Said {
         }
     }
 
-    /// Answers with this header too. There is room for two.
+    /// Adds this header. There is room for two headers.
     #[must_use]
     pub const fn header(self, header: (&'static str, &'static str)) -> Self {
         let headers = [Some(header), self.headers[0]];
@@ -160,7 +160,7 @@ impl Asked {
     }
 }
 
-/// A server that lives as long as this.
+/// A server that runs until this handle is dropped.
 #[derive(Debug)]
 pub struct Server {
     /// The address, with a slash at its end.
@@ -170,7 +170,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server on a free port that gives these answers, the last one again and again.
+    /// Starts a server on a free port that gives these answers, and then repeats the last.
     pub async fn with(answers: &[Said]) -> Self {
         Self::at("127.0.0.1", answers).await
     }
@@ -205,7 +205,7 @@ impl Server {
         let count = AtomicUsize::new(0);
         Self::replying(move |_, request| {
             let head = request.head();
-            // A count, which nothing else is ordered by.
+            // A count, which orders nothing else.
             let fails = request.has(words) && count.fetch_add(1, Relaxed) < fails;
             ready(reply(&head, fails))
         })
@@ -273,14 +273,14 @@ impl Drop for Server {
     }
 }
 
-/// Writes a request down, and returns the number of requests before.
+/// Notes a request, and returns the number of requests before it.
 fn note(requests: &Mutex<Vec<Asked>>, asked: Asked) -> usize {
     let mut requests = requests.lock().expect("no test panicked in here");
     requests.push(asked);
     requests.len() - 1
 }
 
-/// Answers `well` to `rate` requests a second, ten at once at most, and `refusal` to the others.
+/// Answers `well` to `rate` requests a second, at most ten at once, and `refusal` to the others.
 #[allow(clippy::float_arithmetic, reason = "a server in a test")]
 pub(crate) fn limited(rate: f64, well: Said, refusal: Said) -> impl Fn(usize) -> Said {
     let bucket = Mutex::new((10.0, Instant::now()));

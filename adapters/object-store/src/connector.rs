@@ -1,5 +1,5 @@
-//! The connector of stores that speak HTTP: below their operations, where each request is seen as
-//! it was answered.
+//! The connector of stores that speak HTTP. It is below their operations, and sees each request
+//! with its answer.
 
 use alloc::{boxed::Box, format, string::String, sync::Arc, vec::Vec};
 use core::{
@@ -41,33 +41,30 @@ use crate::{
 type Answers = dyn for<'a> Classifier<HttpResponseParts<'a>> + Send + Sync;
 type Choose = dyn Fn(&HttpRequest) -> Lanes + Send + Sync;
 
-/// A connector for the builders of `object_store`: every HTTP request of the store waits for its
-/// turn, and failed ones are sent again as a strategy decides.
+/// A connector for the builders of `object_store`. Every HTTP request of the store waits for its
+/// turn, and failed requests are sent again as a strategy decides.
 ///
-/// Pages and parts take one turn each, and a batch of deletes one for each key. `Retry-After` is
-/// heeded. An error
-/// that S3 puts into a response of status 200, to a copy or to the end of an upload in parts, is
-/// seen. Requests
-/// with the methods GET, HEAD and PROPFIND are reads, all others writes. All stores that are built
-/// with one connector share its lanes.
+/// Pages and parts take one turn each, and a batch of deletes takes a turn for each key.
+/// `Retry-After` is obeyed. So are errors that S3 puts into a response of status 200, to a copy or
+/// to the end of an upload in parts. Requests with the methods GET, HEAD and PROPFIND are reads,
+/// all others writes. All stores that are built with one connector share its lanes.
 ///
-/// The connector repeats what the store itself would:
+/// The connector repeats the requests that the store itself would repeat:
 ///
 /// | failure | repeated |
 /// |---|---|
 /// | an answer that is retryable, a closed connection | every request |
 /// | a timeout, an interrupted request | GET, HEAD, PROPFIND, and PUT without a [condition](paceline::classify::is_conditional) |
 ///
-/// After a timeout of any other request the store decides: it gets its own error. If the store sends
-/// again, the request waits for its turn and pays no quota.
+/// After a timeout of any other request the store gets its own error, and decides. If the store
+/// sends again, the request waits for its turn and pays no quota.
 ///
-/// Otherwise the store's own retries come to nothing: an answer that the connector gives up on
-/// reaches the store as an error that it does not retry, with the same text. Inside of an attempt
-/// of another of paceline's loops requests are sent once
-/// ([`OuterAttempt`](paceline::operation::OuterAttempt)).
+/// Otherwise the store does not retry. If the connector gives up, the store gets an error that it
+/// does not retry, with the same text. Inside of an attempt of another loop of paceline, requests
+/// are sent once ([`OuterAttempt`](paceline::operation::OuterAttempt)).
 ///
-/// Parts of an upload share the lane's retry quota. Where many uploads run at once, take
-/// [`Lanes::bulk`], which loses none of them to throttling.
+/// Parts of an upload share the lane's retry quota. If many uploads run at once, use
+/// [`Lanes::bulk`], which loses no upload to throttling.
 ///
 /// # Examples
 ///
@@ -92,7 +89,7 @@ pub struct PacedConnector {
     by_key: bool,
 }
 
-/// Which lanes are for which request, and what answers mean.
+/// The choice of lanes for a request, and the meaning of answers.
 struct Settings {
     choose: Box<Choose>,
     answers: Box<Answers>,
@@ -106,7 +103,7 @@ impl PacedConnector {
 
     /// Wraps `inner` and asks `choose` for the lanes of each request, by its host and path.
     ///
-    /// It keeps what is to be kept: clones of [`Lanes`] share their strategies.
+    /// `choose` has to keep the lanes. Clones of [`Lanes`] share their strategies.
     pub fn by(
         inner: impl HttpConnector,
         choose: impl Fn(&HttpRequest) -> Lanes + Send + Sync + 'static,
@@ -127,37 +124,37 @@ impl PacedConnector {
 
     /// Gives each request `span`, with all its attempts and waits. No limit by default.
     ///
-    /// No backoff or wait begins that would use up what is left, and no attempt begins after it. An
-    /// attempt under way is cut off.
+    /// No backoff or wait begins that would use up the rest of the time, and no attempt begins
+    /// after the deadline. An attempt under way is cut off.
     #[must_use]
     pub fn deadline(mut self, span: Duration) -> Self {
         self.bounds.deadline = Some(span);
         self
     }
 
-    /// Accepts no longer wait than `span` from the service: 60 s by default. What asks for more
-    /// fails at once.
+    /// Accepts no longer wait than `span` from the service: 60 s by default. A request that should
+    /// wait longer fails at once.
     #[must_use]
     pub fn max_retry_after(mut self, span: Duration) -> Self {
         self.bounds.max_retry_after = Some(span);
         self
     }
 
-    /// Sends the number of each attempt in `header`. By default none is sent.
-    /// Services that sign all headers may refuse a request to which one was added.
+    /// Sends the number of each attempt in `header`. By default no header is sent. Services that
+    /// sign all headers may refuse a request with an added header.
     #[must_use]
     pub fn tell_attempts(mut self, header: AttemptHeader) -> Self {
         self.tells = Some(header);
         self
     }
 
-    /// Lets a store for S3 say of each key of a batch of deletes whether S3 refused it.
+    /// Lets a store for S3 report each refused key of a batch of deletes.
     ///
-    /// A store for S3 sends a whole batch again, ten times at most, if S3 refused some of its keys,
-    /// and loses what S3 said of each. With this setting the store returns an error for each
-    /// refused key, and sends nothing again. [`PacedStore`](crate::PacedStore) with
+    /// By default, if S3 refuses some keys, the store sends the whole batch again, ten times at
+    /// most, and loses the answer for each key. With this setting the store returns an error for
+    /// each refused key, and sends nothing again. [`PacedStore`](crate::PacedStore) with
     /// [`Pacing::over_connector`](crate::Pacing::over_connector) around it sends these keys again.
-    /// A store for Azure is so already.
+    /// A store for Azure reports each key already.
     #[must_use]
     pub fn refusals_by_key(mut self) -> Self {
         self.by_key = true;
@@ -203,7 +200,7 @@ struct Paced {
     by_key: bool,
 }
 
-/// What came of an attempt that did not succeed.
+/// The result of an attempt that did not succeed.
 enum Unwell {
     Answered(Failure, HttpResponse),
     /// The service refused some keys of a batch, and the answer names them.
@@ -295,8 +292,8 @@ impl HttpService for Paced {
                 },
             }
         };
-        // What is handed on as it is the store would send again: errors but those of unknown kind,
-        // and some of the statuses.
+        // The store itself would send again after some statuses, and after errors of a known kind.
+        // Such results are replaced here.
         let stop = stopped.stop().clone();
         match stopped.into_error() {
             Ok(Unwell::Answered(_, response)) if store_retries(&response) => {
@@ -315,14 +312,14 @@ impl HttpService for Paced {
             Ok(Unwell::Answered(_, response) | Unwell::Partly(_, response)) => Ok(response),
             Ok(Unwell::Failed(error)) if stop.why() == StopReason::MaybeExecuted => Err(error),
             Ok(Unwell::Failed(error)) => Err(HttpError::new(HttpErrorKind::Unknown, error)),
-            // Nothing was sent, or it was cut off.
+            // Nothing was sent, or the attempt was cut off.
             Err(stop) => Err(HttpError::new(HttpErrorKind::Unknown, stop)),
         }
     }
 }
 
-/// Returns `true` if a store would send a request again that was answered so, and has no other use
-/// for the status.
+/// Returns `true` if a store would send the request again after such an answer, and has no other
+/// use for the status.
 fn store_retries(response: &HttpResponse) -> bool {
     let status = response.status();
     let is_refusal = status.is_server_error() || matches!(status.as_u16(), 408 | 429);
@@ -332,7 +329,7 @@ fn store_retries(response: &HttpResponse) -> bool {
 /// The last answer to a request, as an error after which the store does not send it again.
 #[derive(Debug)]
 struct GaveUp {
-    /// In the words of the store's own error.
+    /// The text of the store's own error.
     said: String,
     stop: Stop,
 }
@@ -358,7 +355,7 @@ async fn read(body: &mut HttpResponseBody, left: Option<Duration>) -> BodyBeginn
     BodyBeginning::read(DefaultSleep::new(), left, poll_piece).await
 }
 
-/// Returns the body of which this is the beginning.
+/// Returns the whole body of `beginning` and `rest`.
 fn joined(beginning: BodyBeginning<HttpError>, rest: HttpResponseBody) -> HttpResponseBody {
     let read = Bytes::from(beginning.bytes);
     let failed = match beginning.end {
@@ -369,7 +366,7 @@ fn joined(beginning: BodyBeginning<HttpError>, rest: HttpResponseBody) -> HttpRe
     HttpResponseBody::new(Begun { read, failed, rest })
 }
 
-/// A body of which the beginning was read.
+/// A body whose beginning was read.
 struct Begun {
     read: Bytes,
     failed: Option<HttpError>,
@@ -394,18 +391,18 @@ impl Body for Begun {
     }
 }
 
-/// Spells the code of throttling with a character reference. A store for S3 that finds the code in
-/// the text repeats the whole batch. Its parser reads the same as before.
+/// Spells the code of throttling with a character reference. A store for S3 repeats the whole batch
+/// if it finds the code in the text. Its parser reads the same code as before.
 fn spell(xml: &mut Vec<u8>) {
     let text = core::str::from_utf8(xml).unwrap_or("<![CDATA[");
-    // There a reference is none.
+    // In CDATA a reference has no effect.
     if !text.contains("<![CDATA[") {
         *xml = text.replace("SlowDown", "Slow&#68;own").into();
     }
 }
 
-/// Whether `request` may be repeated after a timeout. Of DELETE, POST, COPY and MKCOL only the store
-/// knows: its `idempotent` is no part of a request.
+/// Returns whether `request` may be repeated after a timeout. For DELETE, POST, COPY and MKCOL only
+/// the store knows, since its `idempotent` is no part of a request.
 fn idempotency(request: &HttpRequest) -> Idempotency {
     match request.method().as_str() {
         "GET" | "HEAD" | "PROPFIND" | "PUT" => Idempotency::of_request(request),
@@ -413,8 +410,8 @@ fn idempotency(request: &HttpRequest) -> Idempotency {
     }
 }
 
-/// What the store repeats for every request, as `client/retry.rs` of `object_store` does, counts as
-/// not carried out.
+/// Counts failures that the store repeats for every request as not carried out, as
+/// `client/retry.rs` of `object_store` does.
 fn classify(unwell: &Unwell) -> Failure {
     let error = match unwell {
         Unwell::Answered(failure, _) | Unwell::Partly(failure, _) => {

@@ -1,4 +1,4 @@
-//! What the errors of stores mean.
+//! The failures of stores' errors.
 
 use object_store::Error;
 use paceline::{
@@ -6,8 +6,8 @@ use paceline::{
     classify::{Classifier, IoErrorClassifier, ServiceUnavailable},
 };
 
-/// What stands before the status in the texts of `object_store`'s own errors, whose types are
-/// private: of a request, and of a key in a batch of deletes of Azure.
+/// The text before the status in `object_store`'s own errors, whose types are private: for a
+/// request, and for a key in a batch of deletes of Azure.
 const BEFORE_STATUS: [&str; 2] = ["status code: ", "(code: "];
 
 /// Classifies the errors of `object_store`.
@@ -20,8 +20,8 @@ const BEFORE_STATUS: [&str; 2] = ["status code: ", "(code: "];
 /// | … that was caused by an [`std::io::Error`] | as [`IoErrorClassifier`] says |
 /// | any other | not retryable |
 ///
-/// Of an answer's headers nothing reaches an error, so there is no `Retry-After`; and stores that
-/// retry by themselves return the last error only.
+/// Errors contain no headers of an answer, so there is no `Retry-After`. Stores that retry
+/// themselves return only the last error.
 ///
 /// # Examples
 ///
@@ -65,7 +65,7 @@ impl Classifier<Error> for StoreErrors {
     }
 }
 
-/// Returns the first status that is written in `text`.
+/// Returns the first status in `text`.
 fn status(text: &str) -> Option<u16> {
     let mut found = BEFORE_STATUS
         .iter()

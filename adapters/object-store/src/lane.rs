@@ -1,4 +1,4 @@
-//! One strategy at work for one operation.
+//! One operation under one strategy.
 
 use alloc::{boxed::Box, sync::Arc};
 use core::future::Future;
@@ -13,7 +13,7 @@ use paceline::{
 
 use crate::Pacing;
 
-/// Where an operation goes.
+/// The strategy of an operation, with the settings.
 #[derive(Clone, Debug)]
 pub(crate) struct Lane {
     pub(crate) strategy: Arc<dyn RetryStrategy>,
@@ -23,11 +23,11 @@ pub(crate) struct Lane {
 /// An operation whose attempts are made here.
 pub(crate) type Pending = Attempts<Arc<dyn RetryStrategy>>;
 
-/// A request that was let go, and whose outcome is to be recorded.
+/// A sent request whose outcome is not recorded yet.
 pub(crate) type Sending = Detached<Arc<dyn RetryStrategy>>;
 
 impl Lane {
-    /// Sends until it succeeds or the strategy stops it.
+    /// Sends until the operation succeeds or the strategy stops it.
     pub(crate) async fn run<T, F>(
         &self,
         idempotency: Idempotency,
@@ -40,8 +40,8 @@ impl Lane {
         self.drive(operation, send).await
     }
 
-    /// As [`run`](Self::run), for what the store makes several requests of, and is idempotent. A
-    /// connector in the store sends them again.
+    /// Does the same as [`run`](Self::run) for an idempotent operation of several requests. A
+    /// connector in the store repeats these requests.
     pub(crate) async fn run_composite<T, F>(&self, send: impl FnMut(Attempt) -> F) -> Result<T>
     where
         F: Future<Output = Result<T>>,
@@ -64,7 +64,7 @@ impl Lane {
         ended.map_err(|stopped| stopped.into_error_or_else(of_stop))
     }
 
-    /// Waits for a turn and sends what can be sent only once.
+    /// Waits for a turn and sends a request that can be sent only once.
     pub(crate) async fn once<T>(&self, send: impl Future<Output = Result<T>>) -> Result<T> {
         let sending = self.begin().await?;
         let ended = send.await;
@@ -72,13 +72,13 @@ impl Lane {
         ended
     }
 
-    /// Returns the attempts of an operation that takes so many tokens.
+    /// Returns the attempts of an operation that takes `tokens` tokens.
     pub(crate) fn start(&self, tokens: u32) -> Pending {
         let operation = Operation::new(Arc::clone(&self.strategy)).weight(tokens);
         self.pacing.bounds.apply(operation).start()
     }
 
-    /// Waits for a turn. Dropped before it has come, it gives the place back.
+    /// Waits for a turn. A wait that is dropped gives its place back.
     pub(crate) async fn begin(&self) -> Result<Sending> {
         let mut attempts = self.start(1);
         let mut waiter = Waiter::new(DefaultSleep::new());
@@ -89,7 +89,7 @@ impl Lane {
         attempts.detach().map_err(|error| generic(error.into()))
     }
 
-    /// Records the outcome of a request that was let go. There is no retry, so no quota is taken.
+    /// Records the outcome of a sent request. There is no retry, so no quota is taken.
     pub(crate) fn end(&self, sending: Sending, error: Option<&Error>) {
         match error {
             None => sending.succeeded(Reports::new()),
@@ -97,7 +97,7 @@ impl Lane {
         }
     }
 
-    /// Records the outcome of an attempt after which there is no other.
+    /// Records the outcome of the last attempt.
     pub(crate) fn conclude(&self, attempts: &mut Pending, error: Option<&Error>) {
         let Some(error) = error else {
             let _recorded = attempts.succeeded(Reports::new());
@@ -108,7 +108,7 @@ impl Lane {
         let _recorded = attempts.failed(&failure, Reports::new());
     }
 
-    /// Records the error of a request that took its turn elsewhere: of a page that has begun, say.
+    /// Records the error of a request that took its turn elsewhere, such as a page that has begun.
     pub(crate) fn note(&self, error: &Error) {
         if let Ok(token) = self.strategy.acquire_initial_token(None) {
             let failure = self
@@ -123,7 +123,7 @@ impl Lane {
     }
 }
 
-/// The error that nothing was sent, or that an attempt was cut off.
+/// Returns the error that nothing was sent, or that an attempt was cut off.
 pub(crate) fn of_stop(stop: Stop) -> Error {
     generic(stop.into())
 }

@@ -1,4 +1,4 @@
-//! What a user configures: which strategies are asked about which path.
+//! The settings: which strategy decides for which path.
 
 use alloc::{boxed::Box, sync::Arc};
 use core::{fmt, time::Duration};
@@ -8,18 +8,18 @@ use paceline::{Failure, RetryStrategy, Standard, classify::Classifier};
 
 use crate::{Lanes, bounds::Bounds, errors::StoreErrors, lane::Lane, prefix::Prefixes};
 
-/// The most prefixes that have lanes of their own unless [`Pacing::max_prefixes`] says otherwise.
+/// The most prefixes with their own lanes, unless [`Pacing::max_prefixes`] sets another number.
 const MAX_PREFIXES: usize = 1_024;
-/// What S3 and Google put into an answer at most.
+/// The most entries that S3 and Google put into an answer.
 const PAGE: usize = 1_000;
 
 type Choose = dyn Fn(&Path) -> Lanes + Send + Sync;
 
-/// Which lanes are for which path, and what errors mean.
+/// The choice of lanes for a path, and the meaning of errors.
 ///
 /// Reads are gets, heads and lists; everything else is a write.
 ///
-/// Made into an `Arc`, it can be given to several stores, which then share all rates and quotas.
+/// Several stores can share a `Pacing` in an `Arc`, with all its rates and quotas.
 ///
 /// # Examples
 ///
@@ -32,7 +32,7 @@ type Choose = dyn Fn(&Path) -> Lanes + Send + Sync;
 /// let store = PacedStore::new(InMemory::new(), pacing);
 /// ```
 ///
-/// What S3 promises for a prefix, never to be exceeded:
+/// Fixed rates, which S3 promises for a prefix:
 ///
 /// ```
 /// use std::time::Duration;
@@ -69,9 +69,8 @@ impl Pacing {
         Self::of(Scopes::One(Lanes::bulk()))
     }
 
-    /// Takes no turns and repeats no request, for a store whose `PacedConnector`
-    /// does both. What is left is to send again the keys of a batch of deletes that the service
-    /// refused.
+    /// Takes no turns and repeats no request, for a store whose `PacedConnector` does both. The store
+    /// then only repeats the refused keys of a batch of deletes.
     ///
     /// # Examples
     ///
@@ -97,21 +96,21 @@ impl Pacing {
         }
     }
 
-    /// Makes lanes for each prefix when it is first used: of the first `depth` directories of a
-    /// path, or of fewer if the path has no more.
+    /// Makes lanes for each prefix when it is first used. A prefix is the first `depth` directories
+    /// of a path, or all if the path has fewer.
     ///
-    /// What lies in no directory shares lanes with the prefixes for which there is no room: they
-    /// are made at once, for the prefix `""`, and so all of it with a `depth` of 0. A list has
-    /// the lanes of the prefix that it lists.
+    /// Paths without a directory share lanes with the prefixes for which there is no room. These
+    /// lanes are made at once, for the prefix `""`. With a `depth` of 0 all paths share them. A
+    /// list uses the lanes of the prefix that it lists.
     pub fn by_prefix(depth: usize, make: impl Fn(&str) -> Lanes + Send + Sync + 'static) -> Self {
         let prefixes = Prefixes::new(depth, Box::new(make), MAX_PREFIXES);
         Self::of(Scopes::Prefixes(prefixes))
     }
 
-    /// Asks `choose` for the lanes of each operation, by its path; a copy's is its destination, a
-    /// list's its prefix.
+    /// Asks `choose` for the lanes of each operation, by its path. The path of a copy is its
+    /// destination, and the path of a list its prefix.
     ///
-    /// It keeps what is to be kept: see [`Lanes::clone`](Lanes).
+    /// `choose` has to keep the lanes: see [`Lanes::clone`](Lanes).
     pub fn by(choose: impl Fn(&Path) -> Lanes + Send + Sync + 'static) -> Self {
         Self::of(Scopes::Chosen(Box::new(choose)))
     }
@@ -126,9 +125,9 @@ impl Pacing {
         }
     }
 
-    /// Lets so many prefixes have lanes of their own: those that came first. 1,024 by default. Has
-    /// no effect but after [`by_prefix`](Self::by_prefix). Threads that bring new prefixes at
-    /// the same moment may exceed it by one each.
+    /// Sets how many prefixes have their own lanes, 1,024 by default; the first prefixes get them.
+    /// This has an effect only after [`by_prefix`](Self::by_prefix). Threads that bring new
+    /// prefixes at the same moment may exceed the number by one each.
     #[must_use]
     pub fn max_prefixes(mut self, prefixes: usize) -> Self {
         self.scopes = match self.scopes {
@@ -138,7 +137,7 @@ impl Pacing {
         self
     }
 
-    /// Lets `classifier` say what errors mean. What it does not know is [`StoreErrors`]' business.
+    /// Lets `classifier` say what errors mean. If it returns `None`, [`StoreErrors`] decides.
     #[must_use]
     pub fn classifier(
         mut self,
@@ -148,8 +147,8 @@ impl Pacing {
         self
     }
 
-    /// Takes so many entries of a list for one request of the store. 1,000 by default, which is
-    /// what S3 and Google send; Azure sends 5,000. Of 0 each entry is one.
+    /// Sets how many entries of a list count as one request of the store. The default is 1,000, the
+    /// page of S3 and Google; Azure sends 5,000. With 0 each entry counts as a request.
     #[must_use]
     pub const fn list_page(mut self, entries: usize) -> Self {
         self.page = entries;
@@ -158,16 +157,16 @@ impl Pacing {
 
     /// Gives each operation `span`, with all its attempts and waits. No limit by default.
     ///
-    /// No backoff or wait begins that would use up what is left, and no attempt begins after it. An
-    /// attempt under way is cut off.
+    /// No backoff or wait begins that would use up the rest of the time, and no attempt begins
+    /// after the deadline. An attempt under way is cut off.
     #[must_use]
     pub const fn deadline(mut self, span: Duration) -> Self {
         self.bounds.deadline = Some(span);
         self
     }
 
-    /// Accepts no longer wait than `span` from the service: 60 s by default. What asks for more
-    /// fails at once.
+    /// Accepts no longer wait than `span` from the service: 60 s by default. An operation that
+    /// should wait longer fails at once.
     #[must_use]
     pub const fn max_retry_after(mut self, span: Duration) -> Self {
         self.bounds.max_retry_after = Some(span);

@@ -1,4 +1,4 @@
-//! Prefixes of paths, and what is kept for each.
+//! Prefixes of paths, and their lanes.
 
 use alloc::{boxed::Box, sync::Arc};
 use core::fmt;
@@ -17,7 +17,7 @@ pub(crate) struct Prefixes {
     map: HashMap<Box<str>, Arc<OnceLock<Lanes>>>,
     make: Box<Make>,
     max: usize,
-    /// Of the prefixes that came when there was no room left.
+    /// The lanes of prefixes that came when there was no room left.
     others: Lanes,
 }
 
@@ -46,16 +46,16 @@ impl Prefixes {
         let map = self.map.pin();
         let made = match map.get(prefix) {
             Some(made) => made,
-            // Threads that get here together may each add one.
+            // Threads that get here together may each add a prefix.
             None if map.len() >= self.max => return self.others.clone(),
-            // The map may call this for two threads, and keeps one.
+            // The map may make a cell for two threads, and keeps one cell.
             None => map.get_or_insert_with(Box::from(prefix), Arc::default),
         };
         made.get_or_init(|| (self.make)(prefix)).clone()
     }
 }
 
-/// Returns the first `depth` directories of `path`, or those there are.
+/// Returns the first `depth` directories of `path`, or all if there are fewer.
 fn prefix_of(path: &str, depth: usize, is_directory: bool) -> &str {
     let directory = match path.rsplit_once('/') {
         _ if is_directory => path,

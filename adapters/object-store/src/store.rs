@@ -18,7 +18,7 @@ use crate::{
     upload::PacedUpload,
 };
 
-/// A store whose every request waits for its turn, and whose throttling slows the next ones down.
+/// A store in which each request waits for its turn. Throttling slows the next requests down.
 ///
 /// The crate's documentation says what counts as a request, and what is retried. Clones share
 /// everything.
@@ -28,14 +28,14 @@ pub struct PacedStore<T: ?Sized> {
 }
 
 impl<T: ObjectStore> PacedStore<T> {
-    /// Wraps `inner`. A `pacing` in an `Arc` may be that of other stores too.
+    /// Wraps `inner`. Other stores can share a `pacing` in an `Arc`.
     pub fn new(inner: T, pacing: impl Into<Arc<Pacing>>) -> Self {
         Self::shared(Arc::new(inner), pacing)
     }
 }
 
 impl<T: ObjectStore + ?Sized> PacedStore<T> {
-    /// Wraps a store that is in an `Arc` already: an `Arc<dyn ObjectStore>`, say.
+    /// Wraps a store that is in an `Arc` already, such as an `Arc<dyn ObjectStore>`.
     pub fn shared(inner: Arc<T>, pacing: impl Into<Arc<Pacing>>) -> Self {
         let pacing = pacing.into();
         Self { pacing, inner }
@@ -47,12 +47,13 @@ impl<T: ObjectStore + ?Sized> PacedStore<T> {
         &self.inner
     }
 
-    /// Returns the store itself: an `Arc` is one too, and boxes every future once more.
+    /// Returns the store without its `Arc`. An `Arc` is a store too, but boxes every future once
+    /// more.
     fn store(&self) -> &T {
         &self.inner
     }
 
-    /// Returns which lanes are for which path.
+    /// Returns the settings.
     #[must_use]
     pub fn pacing(&self) -> &Arc<Pacing> {
         &self.pacing
@@ -83,7 +84,7 @@ impl<T: fmt::Display + ?Sized> fmt::Display for PacedStore<T> {
     }
 }
 
-// `get_ranges` is left to the trait, which makes gets of it: each takes its turn.
+// `get_ranges` is left to the trait, which turns it into gets. Each get takes its turn.
 #[async_trait]
 impl<T: ObjectStore + ?Sized> ObjectStore for PacedStore<T> {
     async fn put_opts(
@@ -94,7 +95,7 @@ impl<T: ObjectStore + ?Sized> ObjectStore for PacedStore<T> {
     ) -> Result<PutResult> {
         let idempotency = match opts.mode {
             PutMode::Overwrite => Idempotency::Idempotent,
-            // A second one would run into the first.
+            // A second put would conflict with the first.
             PutMode::Create | PutMode::Update(_) => Idempotency::NotIdempotent,
         };
         let put = |_| {
@@ -110,7 +111,7 @@ impl<T: ObjectStore + ?Sized> ObjectStore for PacedStore<T> {
         opts: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
         let lane = self.pacing.writes(location);
-        // A second upload would never be completed, and its parts be paid for.
+        // A second upload would never be completed, but its parts would cost money.
         let begin = |_| self.store().put_multipart_opts(location, opts.clone());
         let upload = lane.run(Idempotency::NotIdempotent, begin).await?;
         Ok(Box::new(PacedUpload::new(lane, upload)))
@@ -162,7 +163,8 @@ impl<T: ObjectStore + ?Sized> ObjectStore for PacedStore<T> {
         self.pacing.writes(to).run(idempotency, copy).await
     }
 
-    /// A copy and a delete, as object stores have it. Not retried: the copy may be there already.
+    /// Makes a copy and a delete, as object stores do. The rename is not retried, since the copy
+    /// may be there already.
     async fn rename_opts(&self, from: &Path, to: &Path, options: RenameOptions) -> Result<()> {
         let (copy, delete) = (self.pacing.writes(to), self.pacing.writes(from));
         let deleting = delete.begin().await?;
@@ -170,7 +172,7 @@ impl<T: ObjectStore + ?Sized> ObjectStore for PacedStore<T> {
         let renamed = self.store().rename_opts(from, to, options).await;
         let error = renamed.as_ref().err();
         copy.end(copying, error);
-        // Which of the two failed is not known, and one hears of it.
+        // It is not known which of the two failed. Only the copy records the error.
         if error.is_none() {
             delete.end(deleting, None);
         }

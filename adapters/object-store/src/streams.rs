@@ -22,7 +22,7 @@ use crate::{
 
 type Entries = BoxStream<'static, Result<ObjectMeta>>;
 
-/// Takes a turn for each page of a list. One that fails before its first entry is begun anew.
+/// Takes a turn for each page of a list. A list that fails before its first entry is begun anew.
 pub(crate) fn listed(lane: Lane, list: impl Fn() -> Entries + Send + Sync + 'static) -> Entries {
     let begun = async move {
         let begin = |_| {
@@ -32,7 +32,7 @@ pub(crate) fn listed(lane: Lane, list: impl Fn() -> Entries + Send + Sync + 'sta
         let (first, rest) = lane.run(Idempotency::Idempotent, begin).await?;
         let seen = 1;
         let pages = Pages { lane, rest, seen };
-        // Nothing is asked for after the end.
+        // No entry is asked for after the end.
         let rest = stream::iter(first.is_some().then_some(pages));
         let rest = rest.flat_map(|pages| stream::unfold(pages, Pages::next));
         Ok::<_, Error>(stream::iter(first).map(Ok).chain(rest))
@@ -69,8 +69,8 @@ impl Pages {
     }
 }
 
-/// How many objects are deleted by one request at most, where the service takes several. What a
-/// request takes at once has to come together in the lane, and more than this waits for long.
+/// The most objects that one request deletes, if the service takes several. All tokens of a request
+/// must come together in the lane, and a larger batch would wait for long.
 const BATCH: usize = 50;
 /// How many batches are under way at once.
 const BATCHES: usize = 8;
@@ -101,7 +101,7 @@ pub(crate) fn deleted<T: ObjectStore + ?Sized>(
 
 type Batch = (Lane, Vec<Path>);
 
-/// Splits `locations` where the lane changes. An error of the caller's own stays in its place.
+/// Splits `locations` where the lane changes. An error in `locations` stays in its place.
 fn batches(pacing: &Arc<Pacing>, locations: Vec<Result<Path>>) -> Vec<Result<Batch>> {
     let mut batches: Vec<Result<Batch>> = Vec::new();
     for location in locations {
@@ -118,7 +118,7 @@ fn batches(pacing: &Arc<Pacing>, locations: Vec<Result<Path>>) -> Vec<Result<Bat
     batches
 }
 
-/// Deletes a batch, in smaller ones if the lane does not hold as many tokens.
+/// Deletes a batch, or smaller batches if the lane does not hold as many tokens.
 async fn delete_all(
     lane: &Lane,
     store: &(impl ObjectStore + ?Sized),
@@ -141,8 +141,8 @@ async fn delete_all(
     ended
 }
 
-/// Deletes a batch, and returns what came of each location, in their order. A store that fails as a
-/// whole says so once.
+/// Deletes a batch, and returns the result of each location, in their order. A store that fails as
+/// a whole gives one result.
 ///
 /// # Errors
 ///
@@ -154,7 +154,7 @@ async fn delete(
 ) -> core::result::Result<Vec<Result<Path>>, u32> {
     let mut waiter = Waiter::new(DefaultSleep::new());
     let mut attempts = lane.start(count(batch.len()));
-    // What came of the batch, and the places in it of what is left to send.
+    // The results of the batch, and the places of the locations left to send.
     let mut ended: Vec<Result<Path>> = Vec::new();
     let mut left: Vec<usize> = (0..batch.len()).collect();
     loop {
@@ -204,7 +204,7 @@ async fn delete(
         let verdict = attempts.failed(&failure, Reports::new());
         match verdict {
             Ok(Verdict::Again(_)) => {}
-            // The connector has paced them. It took some, so this ends.
+            // The connector has paced these keys. Some were deleted, so the loop ends.
             _ if lane.pacing.over_connector && left.len() < sent => {
                 attempts = lane.start(count(left.len()));
             }
@@ -213,7 +213,7 @@ async fn delete(
     }
 }
 
-/// Returns how many tokens a batch of so many locations takes.
+/// Returns how many tokens a batch of `locations` takes.
 fn count(locations: usize) -> u32 {
     u32::try_from(locations).unwrap_or(u32::MAX)
 }

@@ -7,7 +7,7 @@ use object_store::{MultipartUpload, PutPayload, PutResult, Result, UploadPart};
 
 use crate::lane::Lane;
 
-/// An upload whose every part waits for its turn.
+/// An upload in which each part waits for its turn.
 #[derive(Debug)]
 pub(crate) struct PacedUpload {
     lane: Lane,
@@ -20,7 +20,7 @@ impl PacedUpload {
     }
 }
 
-// Nothing here can be asked for twice: a second part would be another one.
+// Nothing here is sent twice, since a second part would be another.
 #[async_trait]
 impl MultipartUpload for PacedUpload {
     fn put_part(&mut self, data: PutPayload) -> UploadPart {

@@ -7,7 +7,7 @@ pub(crate) use opendal_core::raw::{
 
 use crate::PacingLayer;
 
-/// The client belongs to the service, so operators that share one share the layer.
+/// The client belongs to the service, so operators that share a service share the layer.
 impl<A: Access> Layer<A> for PacingLayer {
     type LayeredAccess = A;
 

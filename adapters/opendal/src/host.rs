@@ -1,5 +1,5 @@
-//! What differs between the versions of `OpenDAL`. The adapters for older ones have this file of
-//! their own, and share the others.
+//! What differs between the versions of `OpenDAL`. Each adapter has its own version of this file,
+//! and shares the other files.
 
 use opendal_core::{
     OperationContext,

@@ -1,4 +1,4 @@
-//! The layer as its users configure it.
+//! The layer and its settings.
 
 use alloc::{boxed::Box, sync::Arc};
 use core::{fmt, time::Duration};
@@ -24,22 +24,22 @@ fn lane(lanes: Lanes, method: &Method) -> Arc<dyn RetryStrategy> {
     }
 }
 
-/// The layer: every HTTP request of a service waits for its turn, and failed ones are sent again as
-/// a strategy decides.
+/// The layer. Every HTTP request of a service waits for its turn, and failed requests are sent
+/// again as a strategy decides.
 ///
 /// Requests with the methods GET, HEAD and OPTIONS are reads, as is PROPFIND; all others are
-/// writes. Clones, and the operators that are given one, share quotas and rates.
+/// writes. Clones, and the operators that use them, share quotas and rates.
 ///
-/// What `RetryLayer` repeats is repeated: every request, after an answer that is retryable and after
-/// a failure of the transport. A request with a [condition](paceline::classify::is_conditional), or
-/// an append, is not repeated if no answer came.
+/// Like `RetryLayer`, it repeats every request after a retryable answer or a failure of the
+/// transport. But if no answer came, it does not repeat an append, or a request with a
+/// [condition](paceline::classify::is_conditional).
 ///
-/// Parts of an upload share the lane's retry quota. Where many uploads run at once, take
-/// [`bulk`](Self::bulk), which loses none of them to throttling.
+/// Parts of an upload share the lane's retry quota. If many uploads run at once, use
+/// [`bulk`](Self::bulk), which loses no upload to throttling.
 ///
-/// Leave `OpenDAL`'s own `RetryLayer` out: it would repeat what this layer has given up on. Inside
-/// of an attempt of another of paceline's loops requests are sent once
-/// ([`OuterAttempt`](paceline::operation::OuterAttempt)); a loop around a whole `write` or `list`
+/// Leave out `OpenDAL`'s own `RetryLayer`, which would repeat requests that this layer has given
+/// up. Inside of an attempt of another loop of paceline, requests are sent once
+/// ([`OuterAttempt`](paceline::operation::OuterAttempt)). A loop around a whole `write` or `list`
 /// should be [composite](paceline::Operation::composite).
 ///
 /// # Examples
@@ -58,7 +58,7 @@ fn lane(lanes: Lanes, method: &Method) -> Arc<dyn RetryStrategy> {
 #[derive(Clone)]
 pub struct PacingLayer(Arc<Settings>);
 
-/// Which lanes are for which request, and what answers mean.
+/// The choice of lanes for a request, and the meaning of answers.
 pub(crate) struct Settings {
     choose: Box<Choose>,
     pub(crate) answers: Box<Answers>,
@@ -74,8 +74,9 @@ impl PacingLayer {
         Self::by(move |_| lanes.clone())
     }
 
-    /// Uses one [`Adaptive::bulk`](paceline::Adaptive::bulk) for all reads and one for all writes: for pipelines that may
-    /// lose no object to throttling. A 503 is throttling, as with the other constructors.
+    /// Uses one [`Adaptive::bulk`](paceline::Adaptive::bulk) for all reads and one for all writes.
+    /// It is for pipelines that may lose no object to throttling. A 503 is throttling, as with the
+    /// other constructors.
     #[must_use]
     pub fn bulk() -> Self {
         let lanes = Lanes::bulk();
@@ -84,7 +85,7 @@ impl PacingLayer {
 
     /// Asks `choose` for the lanes of each request: by its host or path, from a map of your own.
     ///
-    /// It keeps what is to be kept: clones of [`Lanes`] share their strategies.
+    /// `choose` has to keep the lanes. Clones of [`Lanes`] share their strategies.
     ///
     /// # Examples
     ///
@@ -108,12 +109,12 @@ impl PacingLayer {
         }))
     }
 
-    /// Lets `classifier` say what answers mean; `None` is a success. To be called before the layer
-    /// is cloned: a clone's settings stay.
+    /// Lets `classifier` say what answers mean; `None` is a success. Call this before the layer is
+    /// cloned, since a clone keeps its settings.
     ///
-    /// By default [`RefusalClassifier`], for which a 503 is throttling, as storage services mean
-    /// it. A classifier that wants the body of a refusal gets it, up to 64 KiB; reading it is part
-    /// of the attempt.
+    /// The default is [`RefusalClassifier`], for which a 503 is throttling, as storage services
+    /// mean it. A classifier that wants the body of a refusal gets up to 64 KiB. Reading the body
+    /// is part of the attempt.
     #[must_use]
     pub fn classifier(
         self,
@@ -122,25 +123,25 @@ impl PacingLayer {
         self.with(move |settings| settings.answers = Box::new(classifier))
     }
 
-    /// Gives each request `span`, with all its attempts and waits. No limit by default. To be
-    /// called before the layer is cloned.
+    /// Gives each request `span`, with all its attempts and waits. No limit by default. Call this
+    /// before the layer is cloned.
     ///
-    /// No backoff or wait begins that would use up what is left, and no attempt begins after it. An
-    /// attempt under way is cut off.
+    /// No backoff or wait begins that would use up the rest of the time, and no attempt begins
+    /// after the deadline. An attempt under way is cut off.
     #[must_use]
     pub fn deadline(self, span: Duration) -> Self {
         self.with(|settings| settings.bounds.deadline = Some(span))
     }
 
     /// Accepts no longer wait than `span` from the service: 60 s by default. A response that asks
-    /// for more is returned at once. To be called before the layer is cloned.
+    /// for more is returned at once. Call this before the layer is cloned.
     #[must_use]
     pub fn max_retry_after(self, span: Duration) -> Self {
         self.with(|settings| settings.bounds.max_retry_after = Some(span))
     }
 
-    /// Sends the number of each attempt in `header`. By default none is sent.
-    /// To be called before the layer is cloned.
+    /// Sends the number of each attempt in `header`. By default no header is sent. Call this before
+    /// the layer is cloned.
     #[must_use]
     pub fn tell_attempts(self, header: AttemptHeader) -> Self {
         self.with(|settings| settings.tells = Some(header))
@@ -152,7 +153,7 @@ impl PacingLayer {
         Paced { settings, inner }
     }
 
-    /// Changes a copy of the settings: those of clones stay.
+    /// Changes a copy of the settings, so that clones keep theirs.
     fn with(self, change: impl FnOnce(&mut Settings)) -> Self {
         let before = self.0;
         let mut settings = Settings {
@@ -169,7 +170,7 @@ impl PacingLayer {
     }
 }
 
-/// The classifier of settings that are shared.
+/// The classifier of shared settings.
 struct Answered(Arc<Settings>);
 
 impl Classifier<HttpResponseParts<'_>> for Answered {

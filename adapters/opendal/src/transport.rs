@@ -27,7 +27,7 @@ pub(crate) struct Paced {
     pub(crate) inner: HttpTransporter,
 }
 
-/// What came of an attempt that did not succeed.
+/// The result of an attempt that did not succeed.
 enum Unwell {
     Answered(Failure, Response<HttpBody>),
     Failed(Error),
@@ -64,7 +64,7 @@ impl Paced {
         let part = batch.and_then(|batch| batch.classify(answers, answer, &beginning));
         match beginning.classify(answers, answer).or(part) {
             None => Ok(Response::from_parts(parts, joined(beginning, body, rest))),
-            // The service reads which keys were refused, and sends these again.
+            // The service reads which keys were refused, and sends these keys again.
             Some(failure) => {
                 // The service reads the body of a refusal to its end, which may never come.
                 let body = stream::iter([Ok(Buffer::from(beginning.bytes))]);
@@ -77,14 +77,14 @@ impl Paced {
 
 type Rest = Box<dyn Stream<Item = Result<Buffer>> + Send + Sync + Unpin>;
 
-/// Reads the beginning of a body. Returns it, and the body with what was not read.
+/// Reads the beginning of a body. Returns the beginning, the emptied body, and the rest.
 async fn read(body: HttpBody, left: Option<Duration>) -> (BodyBeginning<Error>, HttpBody, Rest) {
     let mut rest: Rest = Box::new(stream::empty());
     let body = body.map_inner(|inner| mem::replace(&mut rest, inner));
     (read_on(&mut rest, left).await, body, rest)
 }
 
-/// Reads the beginning of what is left of a body.
+/// Reads the beginning of the rest of a body.
 async fn read_on(rest: &mut Rest, left: Option<Duration>) -> BodyBeginning<Error> {
     let poll_piece = |context: &mut Context<'_>| {
         let piece = rest.poll_next_unpin(context);
@@ -93,7 +93,7 @@ async fn read_on(rest: &mut Rest, left: Option<Duration>) -> BodyBeginning<Error
     BodyBeginning::read(DefaultSleep::new(), left, poll_piece).await
 }
 
-/// Returns the body of which this is the beginning.
+/// Returns the whole body of `beginning` and `rest`.
 fn joined(beginning: BodyBeginning<Error>, body: HttpBody, rest: Rest) -> HttpBody {
     let read = iter::once(Ok(Buffer::from(beginning.bytes)));
     let read = match beginning.end {
@@ -141,8 +141,8 @@ impl HttpTransport for Paced {
     }
 }
 
-/// Whether `request` may be repeated if no answer came. `RetryLayer` repeats every one. A condition
-/// would take the request's own write for another's.
+/// Returns whether `request` may be repeated if no answer came. `RetryLayer` repeats every request.
+/// With a condition, the request's own write would look like another client's.
 fn idempotency(request: &Request<Buffer>) -> Idempotency {
     if !request.method().is_safe() && is_conditional(request.uri().query(), request.headers()) {
         Idempotency::NotIdempotent
@@ -151,8 +151,7 @@ fn idempotency(request: &Request<Buffer>) -> Idempotency {
     }
 }
 
-/// What was answered is repeated for every request, as `RetryLayer` does, so it counts as not
-/// carried out.
+/// Counts every answered request as not carried out, so that it is repeated as by `RetryLayer`.
 fn classify(unwell: &Unwell) -> Failure {
     match unwell {
         Unwell::Answered(failure, _) => failure.with_execution(Execution::Rejected),
@@ -166,7 +165,7 @@ fn classify(unwell: &Unwell) -> Failure {
     }
 }
 
-/// Nothing was sent, or an attempt was cut off.
+/// Returns the error that nothing was sent, or that an attempt was cut off.
 fn refused(stop: Stop) -> Error {
     Error::new(ErrorKind::RateLimited, "paceline stopped the request")
         .with_operation("paceline")

@@ -19,10 +19,10 @@ impl<S: RetryStrategy> RetryLayer<S, GrpcResults, Buffered> {
     /// Creates the layer for clients of gRPC, such as tonic's.
     ///
     /// Unary requests of up to 64 KiB are sent again, and so are complete streams of that length.
-    /// [`replay`](Self::replay) with another [`Buffered`] changes the length. All calls are POST,
-    /// so they may be carried out twice, unless [`idempotency`](Self::idempotency) says otherwise.
-    /// The deadline of a call (`grpc-timeout`) is the deadline of its operation. Each attempt
-    /// carries the time left.
+    /// [`replay`](Self::replay) with another [`Buffered`] changes the length. Calls may be carried
+    /// out twice, unless [`idempotency`](Self::idempotency) says otherwise. Their method is always
+    /// POST, and decides nothing. The deadline of a call (`grpc-timeout`) is the deadline of its
+    /// operation. Each attempt carries the time left.
     ///
     /// The service in the layer is sent [`Replayed`](crate::Replayed) bodies: for a tonic channel
     /// put `.map_request(|call: Request<Replayed<Body>>| call.map(Body::new))` between the two.

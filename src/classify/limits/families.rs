@@ -280,7 +280,7 @@ pub(super) fn strava(reader: &mut Reader<'_>) {
 }
 
 /// "Usage Plans and Rate Limits", Selling Partner API: a rate in requests a second, without what is
-/// left. A report of one left of two, in the window of two requests, paces at this rate.
+/// left. The report says one left of two, in the time of two requests, which paces at this rate.
 pub(super) fn selling_partner(reader: &mut Reader<'_>) {
     let Some(rate) = reader.amount("x-amzn-ratelimit-limit", SECOND) else {
         return;

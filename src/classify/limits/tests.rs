@@ -12,7 +12,7 @@ use http::{HeaderName, HeaderValue, Response};
 use super::*;
 use crate::law::{LimitName, LimitReport};
 
-/// A header with the time by which times in other headers are understood.
+/// The header without which times in other headers mean nothing.
 const DATE: (&str, &str) = ("date", "Tue, 14 Nov 2023 22:00:00 GMT");
 
 fn read(headers: &[(&str, &str)]) -> LimitReports {
@@ -26,7 +26,7 @@ fn read(headers: &[(&str, &str)]) -> LimitReports {
     limits.read(&HttpResponseParts::of(&response))
 }
 
-/// Returns what was read as text: what is left, and how it comes back if that is told.
+/// Returns the reports as text: what is left, and how the limit comes back if declared.
 fn shown(reports: &LimitReports) -> Vec<String> {
     let back = |refills| match refills {
         None => "",
@@ -39,7 +39,7 @@ fn shown(reports: &LimitReports) -> Vec<String> {
     shown.collect()
 }
 
-/// Returns what was read from headers of which none is wrong.
+/// Returns the reports of headers, none of which is wrong.
 #[track_caller]
 fn texts(headers: &[(&str, &str)]) -> Vec<String> {
     let reports = read(headers);

@@ -106,7 +106,7 @@ pub(super) fn in_headers(parts: &HttpResponseParts<'_>) -> Option<RetryAfter> {
         .or_else(|| OTHERS.into_iter().find_map(read))
 }
 
-/// Returns `true` if nothing is left of one of the limits that the headers declare.
+/// Returns `true` if a limit that the headers declare is used up.
 pub(super) fn is_used_up(parts: &HttpResponseParts<'_>) -> bool {
     let limits = HeaderLimits::new().read(parts);
     limits.iter().any(|limit| limit.remaining() == 0)
@@ -124,8 +124,7 @@ fn last_reset(parts: &HttpResponseParts<'_>) -> Option<Duration> {
     reset.max()
 }
 
-/// Returns the time until a reset that no header of what is left accompanies. Mapbox sends such a
-/// reset.
+/// Returns the time until a reset without a header of what is left. Mapbox sends such a reset.
 fn bare_reset(parts: &HttpResponseParts<'_>) -> Option<Duration> {
     let headers = parts.headers();
     let is_bare = |name: &&str| !headers.contains_key(format!("{name}remaining"));

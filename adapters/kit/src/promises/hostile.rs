@@ -16,17 +16,17 @@ use tokio::{
 /// The deadline of the clients of [`a_hostile_body_is_bounded`].
 pub const BODY_DEADLINE: Duration = Duration::from_secs(1);
 
-/// What a server may have sent before it notices that the client has stopped reading.
+/// The most bytes that a server may send before it notices that the client has stopped reading.
 const IN_BUFFERS: usize = 16 << 20;
 
 /// The body of a 429.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hostile {
-    /// A gigabyte, which is announced.
+    /// A gigabyte, with its length announced.
     Gigabyte,
     /// Chunks without end.
     Endless,
-    /// The beginning of one, and no more.
+    /// The beginning of a body, and no more.
     Stalled,
     /// Bytes that are no text.
     NoText,
@@ -34,7 +34,7 @@ enum Hostile {
     Cut,
 }
 
-/// What the server has seen and sent.
+/// The requests that the server has seen, and the bytes that it has sent.
 #[derive(Default)]
 struct Seen {
     requests: AtomicU32,
@@ -99,11 +99,11 @@ impl Hostile {
     }
 }
 
-/// A client that wants the bodies of refusals reads no more than it may of a hostile one, for no
-/// longer than its deadline, and returns the answer.
+/// A client that wants the bodies of refusals bounds a hostile body in size and time, and returns
+/// the answer.
 ///
 /// `get` sends one request by a strategy of three attempts without a backoff and with
-/// [`BODY_DEADLINE`], and returns what it was answered as text.
+/// [`BODY_DEADLINE`], and returns the answer as text.
 pub async fn a_hostile_body_is_bounded<F: Future<Output = String>>(get: impl Fn(String) -> F) {
     use Hostile::{Cut, Endless, Gigabyte, NoText, Stalled};
 

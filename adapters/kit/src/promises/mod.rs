@@ -1,5 +1,5 @@
-//! What every adapter promises, as tests in real time on sockets of loopback. An adapter's test
-//! brings the client: [`keep_promises`](crate::keep_promises) makes the tests of it.
+//! The promises of every adapter, as tests in real time on sockets of loopback. An adapter brings
+//! its client, and [`keep_promises`](crate::keep_promises) makes the tests.
 
 mod hostile;
 mod named;
@@ -21,13 +21,13 @@ pub use hostile::{BODY_DEADLINE, a_hostile_body_is_bounded};
 /// The deadline of the clients of [`a_deadline_ends_everything`].
 pub const DEADLINE: Duration = Duration::from_secs(2);
 
-/// Makes the tests of what every adapter promises. [`a_hostile_body_is_bounded`] is not among them.
+/// Makes the tests of the promises of every adapter, except [`a_hostile_body_is_bounded`].
 ///
-/// `client` takes a [`Setup`], and returns what [sends](Sends). The service answers `well` to what
-/// is within its limit. Each row of `refusals` has the name of a test, and the answer in it to what
-/// is over the limit. The refusal `slow` asks for a wait of 30 s. With `client` alone the answers
-/// are those of plain HTTP. With `busy: true` the tests that measure a time run alone: the client
-/// is slow in a build for tests.
+/// `client` takes a [`Setup`], and returns a function that [sends](Sends). The service answers
+/// `well` to requests within its limit. Each row of `refusals` has the name of a test, and its
+/// answer to requests over the limit. The refusal `slow` asks for a wait of 30 s. With `client`
+/// alone the answers are of plain HTTP. With `busy: true` the tests that measure a time run alone,
+/// for a client that is slow in a build for tests.
 #[macro_export]
 macro_rules! keep_promises {
     (client: $client:path $(,)?) => {
@@ -85,7 +85,7 @@ macro_rules! keep_promises {
     };
 }
 
-/// A busy client's tests that measure a time have the lock for themselves. The others share it.
+/// Tests of a busy client that measure a time hold the lock alone. The other tests share it.
 static ALONE: RwLock<()> = RwLock::const_new(());
 
 #[doc(hidden)]
@@ -112,7 +112,7 @@ pub trait Sends: Fn() -> Read + Clone + Send + 'static {}
 
 impl<F: Fn() -> Read + Clone + Send + 'static> Sends for F {}
 
-/// What a client of a test is to do.
+/// The settings of a test's client.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// The address of the service, with a slash at its end.
@@ -147,7 +147,7 @@ impl Setup {
         named::on(&self.strategy, self.scope)
     }
 
-    /// Returns `built`, to which `bound` gives the deadline if there is a deadline.
+    /// Returns `built`, with the deadline set by `bound` if there is one.
     pub fn bounded<T>(&self, built: T, bound: impl FnOnce(T, Duration) -> T) -> T {
         match self.deadline {
             Some(span) => bound(built, span),
@@ -156,15 +156,14 @@ impl Setup {
     }
 }
 
-/// Returns the settings of `tokens` in each `span`, a tenth of a second's worth at once.
+/// Returns the settings of `tokens` in each `span`, with a burst of a tenth of a second.
 fn fixed(tokens: u32, span: Duration) -> PacedSettings {
     let settings = PacedSettings::fixed(tokens, span).expect("in range");
     let settings = settings.to_builder().burst(SECOND / 10);
     settings.build().expect("in range")
 }
 
-/// Returns a strategy whose scopes are limited to `tokens` in each `span`, but for one named
-/// "free".
+/// Returns a strategy whose scopes are limited to `tokens` in each `span`, except the scope "free".
 fn limited(tokens: u32, span: Duration) -> Strategy {
     let template = Adaptive::builder().paced(fixed(tokens, span));
     let exceptions = |key: &str| {
@@ -180,7 +179,7 @@ fn paced() -> Strategy {
     Arc::new(scopes.build().expect("in range"))
 }
 
-/// Calls `send` so often at once, and returns how many calls succeeded and how long it took.
+/// Calls `send` `count` times at once. Returns how many calls succeeded, and how long all took.
 async fn burst(count: u32, send: impl Fn() -> Read) -> (usize, Duration) {
     let (begun, mut tasks) = (Instant::now(), JoinSet::new());
     for _ in 0..count {
@@ -194,7 +193,7 @@ async fn burst(count: u32, send: impl Fn() -> Read) -> (usize, Duration) {
 }
 
 /// A scope that is limited to 10/s sends 30 in 2 to 5 s (with two turns for each they take 5.9 s).
-/// It does not slow another one, which is done first; in the same line it would be last.
+/// It does not slow another scope, which ends first. In the same line that scope would end last.
 pub async fn a_limited_scope_slows_no_other<F: Sends>(well: Said, client: impl Fn(&Setup) -> F) {
     let (server, strategy) = (Server::with(&[well]).await, limited(10, SECOND));
     let of = |scope| {
@@ -207,8 +206,8 @@ pub async fn a_limited_scope_slows_no_other<F: Sends>(well: Said, client: impl F
     assert!(at_once < took, "{at_once:?}, and the limited one {took:?}");
 }
 
-/// Of 512 requests that 32 tasks send to a service of 50/s, which answers the others with
-/// `refusal`, at most 1 % fail.
+/// 32 tasks send 512 requests to a service of 50/s, which answers the others with `refusal`. At
+/// most 1 % fail.
 pub async fn a_service_is_adapted_to<F: Sends>(
     well: Said,
     refusal: Said,
@@ -234,8 +233,8 @@ pub async fn a_service_is_adapted_to<F: Sends>(
     assert!(failed <= 5, "{failed} of 512 failed");
 }
 
-/// Asserts that what began at `begun` did not outlive its deadline by a second, which is for a busy
-/// machine: without a deadline the shortest of what is tried here takes 3.6 s.
+/// Asserts that requests begun at `begun` ended less than a second after their deadline. The second
+/// is for a busy machine. Without a deadline the shortest case here takes 3.6 s.
 fn assert_in_time(begun: Instant) {
     let took = begun.elapsed();
     assert!(took < DEADLINE + SECOND, "{took:?}");
@@ -261,7 +260,7 @@ pub async fn a_deadline_ends_everything<F: Sends>(
     assert!(!send().await, "it was never answered");
     assert!(begun.elapsed() >= DEADLINE);
     assert_in_time(begun);
-    // A line: of 12 that ask for 3 a second some 6 are sent.
+    // In a line of 3 a second, some 6 of 12 requests are sent.
     let server = Server::with(&[well]).await;
     let send = client(&server, limited(3, SECOND));
     let begun = Instant::now();
@@ -281,7 +280,7 @@ fn count_waiting(strategy: &Scopes<Adaptive>) -> u64 {
     })
 }
 
-/// Drops `request` as soon as `is_time` says so.
+/// Drops `request` as soon as `is_time` returns `true`.
 async fn drop_once(request: Read, is_time: impl Fn() -> bool) {
     let wait = async {
         while !is_time() {
@@ -301,7 +300,8 @@ pub async fn a_dropped_request_leaves_nothing<F: Sends>(
     refusal: Said,
     client: impl Fn(&Setup) -> F,
 ) {
-    // One token in 100 s: the wait for the next one shows each place and permit that is left.
+    // The rate is one token in 100 s. So the wait for the next token shows each place or permit
+    // that is left.
     let check = |scopes: &Scopes<Adaptive>, all: Duration, quota: u32| {
         assert_eq!(scopes.count_in_use(), 0);
         let state = scopes.find("hot").expect("it was in use");
@@ -321,7 +321,8 @@ pub async fn a_dropped_request_leaves_nothing<F: Sends>(
         drop_once(send(), || count_waiting(&strategy) == 1).await;
         check(&strategy, 100 * SECOND, 500);
     }
-    // A retry that waits as the service asked: the rate pauses for all, and what it paid is back.
+    // A retry waits as the service asked. The rate pauses for all, and the retry's payment comes
+    // back.
     let server = Server::with(&[refusal]).await;
     let strategy = limited(1, 100 * SECOND);
     let send = client(&Setup::new(&server, &strategy));

@@ -271,10 +271,10 @@ impl ModelPacing {
 
     /// Lets `estimate` say what a request costs. With `None` the default counts.
     ///
-    /// By default a request costs a token for every four bytes of its body, 1,000 for each attached
-    /// file or picture, and its bound of the answer (`max_tokens` and the like). Without a bound,
-    /// the answer is estimated from earlier answers. [`Tokens`] in a request's extensions replace
-    /// the estimate.
+    /// By default a request costs a token for every four bytes of its body, and 1,000 for each
+    /// attached file or picture. Its bound of the answer (`max_tokens` and the like) is added.
+    /// Without a bound, the answer is estimated from earlier answers. [`Tokens`] in a request's
+    /// extensions replace the estimate.
     ///
     /// # Examples
     ///

@@ -20,9 +20,9 @@ use crate::Replay;
 /// as they come, and their requests are sent once. The service in the layer gets [`Replayed`]
 /// bodies.
 ///
-/// Calls of gRPC (`content-type: application/grpc`) may be carried out twice, since all of them are
-/// POST. For other requests [`Idempotency::of_request`] decides. The header `grpc-timeout` is the
-/// deadline of a request. It is shortened to the time left.
+/// Calls of gRPC (`content-type: application/grpc`) may be carried out twice, although all of them
+/// are POST. For other requests [`Idempotency::of_request`] decides. The header `grpc-timeout` is
+/// the deadline of a request. It is shortened to the time left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffered {
     limit: usize,

@@ -17,7 +17,7 @@ use crate::{BoxError, Classify, Clones, Replay, bounds::Bounds};
 /// Retries failed requests, as one of paceline's strategies decides. The quota pays for each retry,
 /// and a success pays back. With [`Adaptive`](paceline::Adaptive) every send waits for its turn.
 ///
-/// `http` and `grpc` make the layer for such clients. [`new`](Self::new) takes the user's own
+/// `http` and `grpc` make the layer for their clients. [`new`](Self::new) takes the user's own
 /// classifier.
 ///
 /// The service is ready when the inner service is, and waits in its future. A future may be dropped

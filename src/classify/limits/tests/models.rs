@@ -41,7 +41,7 @@ fn groq_refills() {
 }
 
 /// Azure `OpenAI` and GitHub Models: whole seconds, and the time in which the limit comes back; or
-/// only what is left; or -1 for what is not known.
+/// only what is left; or -1 for an unknown value.
 #[test]
 fn azure_refills() {
     assert_eq!(

@@ -77,7 +77,7 @@ fn discord_has_windows_and_spans() {
     assert_eq!(wrong.ignored(), 1);
 }
 
-/// "API Rules", Reddit: fractions, what is used instead of a limit, and seconds.
+/// "API Rules", Reddit: fractions, a used count instead of a limit, and seconds.
 #[test]
 fn reddit_has_windows_and_fractions() {
     assert_eq!(
@@ -144,7 +144,7 @@ fn docker_hub_has_a_window_and_no_reset() {
     );
 }
 
-/// "Response Headers", Brave Search API: a limit a second, and one a month.
+/// "Response Headers", Brave Search API: a limit a second, and a limit a month.
 #[test]
 fn brave_has_lists() {
     let headers = [

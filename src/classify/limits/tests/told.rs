@@ -157,7 +157,8 @@ fn linear_has_requests_and_complexity() {
     );
 }
 
-/// "Usage Plans and Rate Limits", Selling Partner API: one in a minute, and ten in a second.
+/// "Usage Plans and Rate Limits", Selling Partner API: one request in a minute, and ten in a
+/// second.
 #[test]
 fn the_selling_partner_api_has_a_rate() {
     let told = |rate| [("x-amzn-ratelimit-limit", rate)];
