@@ -9,7 +9,7 @@ use crate::{
     QuotaPermit, SendPermit,
     seam::Sequence,
     set::{MOST_RATES, SetPermit},
-    strategy::failure::Idempotency,
+    strategy::{failure::Idempotency, turn::Granted},
 };
 
 /// The longest wait that a service may ask for, unless the operation says otherwise: a minute.
@@ -344,7 +344,7 @@ impl RetryToken {
     }
 
     /// Remembers what the send in progress was granted: `permit`, or `all` by several send rates.
-    pub(crate) fn sent_by(&mut self, permit: SendPermit, all: Option<Box<SetPermit<MOST_RATES>>>) {
+    pub(crate) fn sent_by(&mut self, permit: SendPermit, all: Option<Box<Granted>>) {
         self.sent = all.map_or(Sent::One(permit), |all| Sent::Several(Some(all)));
     }
 
@@ -352,7 +352,7 @@ impl RetryToken {
     pub(super) fn permit_of(&self, limit: usize) -> Option<SendPermit> {
         match &self.sent {
             Sent::One(permit) => (limit == 0).then_some(*permit),
-            Sent::Several(permits) => permits.as_deref()?.get(limit),
+            Sent::Several(permits) => permits.as_deref()?.permit().get(limit),
         }
     }
 
@@ -361,7 +361,7 @@ impl RetryToken {
     pub fn send_permit(&self) -> Option<SendPermit> {
         match &self.sent {
             Sent::One(permit) => Some(*permit),
-            Sent::Several(permits) => permits.as_deref().and_then(first_of),
+            Sent::Several(permits) => first_of(&permits.as_deref()?.permit()),
         }
     }
 
@@ -370,6 +370,17 @@ impl RetryToken {
     #[must_use]
     pub fn tokens_of(&self, limit: usize) -> u32 {
         self.permit_of(limit).map_or(0, SendPermit::weight)
+    }
+
+    /// Returns the member of a strategy with
+    /// [several](crate::config::StrategyBuilder::members) that serves the send in progress: 0 of one
+    /// member, or before the send.
+    #[must_use]
+    pub fn member(&self) -> usize {
+        match &self.sent {
+            Sent::Several(Some(granted)) => granted.index(),
+            _ => 0,
+        }
     }
 
     /// Whether its attempt was sent, as far as the token knows.
@@ -439,7 +450,7 @@ impl RetryToken {
 enum Sent {
     One(SendPermit),
     /// By a strategy with several send rates; nothing before the send.
-    Several(Option<Box<SetPermit<MOST_RATES>>>),
+    Several(Option<Box<Granted>>),
 }
 
 impl Sent {

@@ -28,28 +28,48 @@ pub struct PoolGuard<L: Limit, const N: usize> {
     pub(super) nearest: usize,
 }
 
-/// A turn in each nanosecond, with 127 fraction bits.
-const ONE: u128 = 1 << 127;
-
 /// Returns which of `places` comes first, each with its wait and its span, and how long it takes
-/// until one of them does.
+/// until one of them does, at the least.
 ///
 /// A request ahead in one line may go by another line, so the lines together are as fast as their
-/// rates are together. No line brings a turn sooner than it mints the request's own tokens.
+/// rates are together. By then each line but the last has a part of a token that serves no request.
+/// No line brings a turn sooner than it mints the request's own tokens.
 pub(super) fn foretold(
     places: impl Iterator<Item = (usize, Duration, Duration)>,
 ) -> (usize, Duration) {
     let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX).max(1);
-    let (mut rates, mut least, mut nearest) = (0_u128, u64::MAX, (Duration::MAX, 0));
+    let (mut turns, mut tokens) = (Together::default(), Together::default());
+    let (mut parts, mut least, mut nearest) = (0_u64, u64::MAX, (Duration::MAX, 0));
     for (index, wait, span) in places {
-        let turn = nanos(wait);
-        rates = rates.saturating_add(ONE.checked_div(turn.into()).unwrap_or(ONE));
-        least = least.min(turn.min(nanos(span)));
+        turns.add(nanos(wait));
+        tokens.add(nanos(span));
+        least = least.min(nanos(wait).min(nanos(span)));
         nearest = nearest.min((wait, index));
+        parts = parts.saturating_add(1);
     }
-    let together = ONE.checked_div(rates).unwrap_or(ONE);
-    let together = u64::try_from(together).unwrap_or(u64::MAX);
-    (nearest.1, Duration::from_nanos(together.max(least)))
+    let parts = tokens.nanos().saturating_mul(parts.saturating_sub(1));
+    let wait = turns.nanos().saturating_sub(parts).max(least);
+    (nearest.1, Duration::from_nanos(wait))
+}
+
+/// How often something happens in a nanosecond in all lines together, with 127 fraction bits.
+#[derive(Default)]
+struct Together(u128);
+
+impl Together {
+    const ONE: u128 = 1 << 127;
+
+    /// Adds a line in which it happens each `nanos`.
+    fn add(&mut self, nanos: u64) {
+        let rate = Self::ONE.checked_div(nanos.into());
+        self.0 = self.0.saturating_add(rate.unwrap_or(Self::ONE));
+    }
+
+    /// Returns the nanoseconds from once to the next.
+    fn nanos(&self) -> u64 {
+        let nanos = Self::ONE.checked_div(self.0);
+        nanos.map_or(u64::MAX, |nanos| u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
 }
 
 impl<L: Limit, const N: usize> PoolGuard<L, N> {
@@ -142,8 +162,8 @@ impl<L: Limit, const N: usize> PoolReservation<L, N> {
     ///
     /// # Errors
     ///
-    /// The time until the first turn, never zero, at today's rates of all members together. Other
-    /// requests ahead may take any member: ask again when it has passed, or sooner.
+    /// The time until the first turn, at the least, by today's rates of all members together. Never
+    /// zero. The requests ahead may go by any member: ask again when it has passed, or sooner.
     pub fn claim(&mut self, now: Timestamp) -> Result<PoolPermit<L::Permit>, Duration> {
         self.0.claim_with(|| now)
     }

@@ -57,8 +57,9 @@ pub type MostLeft = fn(&MemberSnapshot) -> Option<u64>;
 /// - **Later.** A request that waits takes a place in the line of each member: first come, first
 ///   served in each. The first turn that comes is taken, and the other places go back: those behind
 ///   move up. So a request waits no longer than it would in the line of any one member.
-/// - **How long.** Waits are those of all members together, since each request ahead may go by any
-///   of them. They are estimates. Deadlines refuse by them.
+/// - **How long.** Each request ahead may go by any member. So a wait is the least time that all
+///   members together take for those ahead. A deadline refuses a request at once if that is too
+///   long, and otherwise when it is over.
 ///
 /// `N` is the most members that the pool has room for, eight by default. A member may also be used
 /// alone, and belong to several pools and sets, but stands once in a pool. Sets of one pool may

@@ -12,7 +12,9 @@ pub struct PoolPermit<P> {
 }
 
 impl<P> PoolPermit<P> {
-    pub(super) const fn new(index: usize, permit: P) -> Self {
+    /// Returns the permit of a request that the member at `index` let go with `permit`.
+    #[doc(hidden)]
+    pub const fn new(index: usize, permit: P) -> Self {
         Self { index, permit }
     }
 
