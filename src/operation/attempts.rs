@@ -256,7 +256,7 @@ impl<S: RetryStrategy> Attempts<S> {
         if let Some(spent) = &mut self.open.spent {
             spent.sends();
         }
-        self.member = granted.as_ref().map_or(0, |granted| granted.index());
+        self.member = granted.as_ref().map_or(0, |granted| granted.member);
         if let Some(token) = &mut self.open.token {
             token.sent_by(permit, granted);
         }

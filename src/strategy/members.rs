@@ -3,9 +3,10 @@
 use alloc::sync::Arc;
 use core::{fmt, time::Duration};
 
-use super::{refusal::NotAdmitted, request::SendRequest, turn::Granted};
-use crate::pool::{MemberSnapshot, PoolError, PoolGuard};
+use super::{refusal::NotAdmitted, request::SendRequest, token::Granted};
+use crate::pool::{MemberSnapshot, PoolError, PoolGuard, PoolPermit};
 use crate::seam::Deadline;
+use crate::set::{MOST_RATES, SetPermit};
 use crate::wait::Limit;
 use crate::{SendPool, SendRate, SendSet, Timestamp};
 
@@ -47,6 +48,15 @@ pub(super) enum Asked {
     InLine(Box<PoolPlaces>),
 }
 
+impl From<PoolPermit<SetPermit<MOST_RATES>>> for Granted {
+    fn from(permit: PoolPermit<SetPermit<MOST_RATES>>) -> Self {
+        Self {
+            member: permit.index(),
+            permit: permit.permit(),
+        }
+    }
+}
+
 impl Members {
     /// Creates them of `sets`, `None` if there is one set, or more than a strategy has room for.
     pub(super) fn new(
@@ -85,7 +95,7 @@ impl Members {
             let (weights, class) = (Ok(*weights), request.class);
             let pool = self.pool.by_ref().choosing(rank);
             if let Ok(granted) = pool.take_now(weights, class, || now) {
-                return Ok(Ok(Asked::Went(granted)));
+                return Ok(Ok(Asked::Went(granted.into())));
             }
             let pool = self.pool.clone().choosing(rank);
             match pool.hold(weights, class, deadline, || now) {

@@ -9,7 +9,7 @@ use crate::{
     QuotaPermit, SendPermit,
     seam::Sequence,
     set::{MOST_RATES, SetPermit},
-    strategy::{failure::Idempotency, turn::Granted},
+    strategy::failure::Idempotency,
 };
 
 /// The longest wait that a service may ask for, unless the operation says otherwise: a minute.
@@ -352,7 +352,7 @@ impl RetryToken {
     pub(super) fn permit_of(&self, limit: usize) -> Option<SendPermit> {
         match &self.sent {
             Sent::One(permit) => (limit == 0).then_some(*permit),
-            Sent::Several(permits) => permits.as_deref()?.permit().get(limit),
+            Sent::Several(granted) => granted.as_deref()?.permit.get(limit),
         }
     }
 
@@ -361,7 +361,7 @@ impl RetryToken {
     pub fn send_permit(&self) -> Option<SendPermit> {
         match &self.sent {
             Sent::One(permit) => Some(*permit),
-            Sent::Several(permits) => first_of(&permits.as_deref()?.permit()),
+            Sent::Several(granted) => first_of(&granted.as_deref()?.permit),
         }
     }
 
@@ -378,7 +378,7 @@ impl RetryToken {
     #[must_use]
     pub fn member(&self) -> usize {
         match &self.sent {
-            Sent::Several(Some(granted)) => granted.index(),
+            Sent::Several(Some(granted)) => granted.member,
             _ => 0,
         }
     }
@@ -444,6 +444,14 @@ impl RetryToken {
         self.paid = Paid::NOTHING;
         cost.map(QuotaPermit::of)
     }
+}
+
+/// The permit of an attempt of a strategy with several send rates, and the member that granted it:
+/// 0 if there is one.
+#[derive(Clone, Copy)]
+pub(crate) struct Granted {
+    pub(crate) member: usize,
+    pub(super) permit: SetPermit<MOST_RATES>,
 }
 
 /// What the send in progress was granted. It takes no more room than a permit.

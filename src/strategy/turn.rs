@@ -13,9 +13,8 @@ use super::{
     members::{Asked, Members, PoolPlaces},
     refusal::NotAdmitted,
     request::{SendRequest, least},
-    token::first_of,
+    token::{Granted, first_of},
 };
-use crate::pool::PoolPermit;
 use crate::seam::{InLine, PlaceGuard, SetGuard};
 use crate::set::{MOST_RATES, SendSet, SetError, SetPermit, Weights};
 use crate::wait::{Limit, Waiting};
@@ -71,10 +70,6 @@ enum Holds {
     AtGate(Box<AtGate>),
 }
 
-/// The permit of an attempt of a strategy with several send rates, and the member that granted it:
-/// 0 if there is one.
-pub(crate) type Granted = PoolPermit<SetPermit<MOST_RATES>>;
-
 /// The place of an attempt in the line of each of its send rates. The place in a single line needs no
 /// allocation.
 enum Places {
@@ -120,7 +115,7 @@ impl InLine for Places {
         match self {
             Self::One(place) => place.claim_with(now).map(of_one),
             Self::Several(places) => InLine::claim_with(&mut **places, now).map(of_set),
-            Self::Pool(places) => places.claim_with(now),
+            Self::Pool(places) => places.claim_with(now).map(Granted::from),
             Self::Gone(granted) => Ok(*granted),
         }
     }
@@ -366,10 +361,10 @@ impl SendTurn {
                 return Err(NotAdmitted::resting(rest));
             }
         };
-        let (member, mut permit) = (granted.index(), granted.permit());
+        let Granted { member, mut permit } = granted;
         if let Some(set) = lines.set_of(member) {
             permit = owing(set, time, request, permit)?;
-            *self.holds = Holds::Granted(Box::new(PoolPermit::new(member, permit)));
+            *self.holds = Holds::Granted(Box::new(Granted { member, permit }));
         }
         // One of the weights is not 0.
         let first = first_of(&permit);
@@ -451,7 +446,7 @@ fn of_one(permit: SendPermit) -> Granted {
 
 /// Returns the permit of the only set as that of the first member.
 const fn of_set(permit: SetPermit<MOST_RATES>) -> Granted {
-    PoolPermit::new(0, permit)
+    Granted { member: 0, permit }
 }
 
 /// Debits what a granted request owes: the tokens of its weights that its buckets did not hold.

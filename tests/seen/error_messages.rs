@@ -57,7 +57,7 @@ fn messages_are_whole_and_have_no_second_source() {
     let asked = "the request asks for 8 tokens, and the bucket holds 2 at most";
     let settings = "max_attempts must be at least 1: it counts the first send";
     let foreign = Standard::new().acquire_initial_token(None).unwrap();
-    let errors: [(&str, Box<dyn Error>); 22] = [
+    let errors: [(&str, Box<dyn Error>); 17] = [
         (asked, Box::new(weight)),
         (asked, Box::new(AcquireError::Weight(weight))),
         (
@@ -79,32 +79,6 @@ fn messages_are_whole_and_have_no_second_source() {
             }),
         ),
         ("0 rates: a set has one to 8", Box::new(rates)),
-        (
-            "9 members: a pool of this type has one to 8",
-            Box::new(PoolError::<AcquireError>::Members { given: 9, most: 8 }),
-        ),
-        (
-            "members 0 and 2 are one limiter",
-            Box::new(PoolError::<AcquireError>::Twice { members: [0, 2] }),
-        ),
-        (
-            "no member is chosen",
-            Box::new(PoolError::<AcquireError>::NotChosen),
-        ),
-        (
-            "every member is shut, paused or spent: a wait of 1s",
-            Box::new(PoolError::<AcquireError>::Spent { wait: SECOND }),
-        ),
-        (
-            "member 1: limit 0: not in time: the send rate asks for a wait of 1s",
-            Box::new(PoolError::Member {
-                index: 1,
-                error: SetError::Limit {
-                    limit: 0,
-                    error: AcquireError::NotInTime { wait: SECOND },
-                },
-            }),
-        ),
         (
             "not in time: the send rate asks for a wait of 1s",
             Box::new(AcquireError::NotInTime { wait: SECOND }),
@@ -196,4 +170,39 @@ fn what_is_not_sent_says_so() {
         message.starts_with("not sent: the send rate asks for a wait of 10.0"),
         "{message}"
     );
+}
+
+#[test]
+fn messages_of_pools_name_the_member() {
+    let errors: [(&str, Box<dyn Error>); 5] = [
+        (
+            "9 members: a pool of this type has one to 8",
+            Box::new(PoolError::<AcquireError>::Members { given: 9, most: 8 }),
+        ),
+        (
+            "members 0 and 2 are one limiter",
+            Box::new(PoolError::<AcquireError>::Twice { members: [0, 2] }),
+        ),
+        (
+            "no member is chosen",
+            Box::new(PoolError::<AcquireError>::NotChosen),
+        ),
+        (
+            "every member is shut, paused or spent: a wait of 1s",
+            Box::new(PoolError::<AcquireError>::Spent { wait: SECOND }),
+        ),
+        (
+            "member 1: limit 0: not in time: the send rate asks for a wait of 1s",
+            Box::new(PoolError::Member {
+                index: 1,
+                error: SetError::Limit {
+                    limit: 0,
+                    error: AcquireError::NotInTime { wait: SECOND },
+                },
+            }),
+        ),
+    ];
+    for (message, error) in errors {
+        assert_eq!(said(&*error), [message]);
+    }
 }

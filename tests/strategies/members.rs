@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use paceline::{
-    Adaptive, Clock, ControlLaw, Failure, Operation, RetryAfter, RetryStrategyExt,
+    Adaptive, Clock, ControlLaw, Failure, Operation, RetryAfter, RetryStrategyExt, SendSet,
     config::SettingsError,
     law::{DeclaredSettings, Dimension, LimitReport, LimitReports, PacedSettings, Reset},
     operation::{Next, StopReason},
@@ -106,7 +106,7 @@ fn an_attempt_in_line_that_is_dropped_gives_all_places_back() {
         strategy.run(|_| Ok::<_, Failure>(())).expect("a token");
     }
     let waiting = || {
-        let rates = strategy.sets().iter().flat_map(|set| set.rates());
+        let rates = strategy.sets().iter().flat_map(SendSet::rates);
         let waiting = rates.map(|rate| rate.snapshot(hands.now()).waiting);
         waiting.collect::<Vec<_>>()
     };

@@ -343,12 +343,16 @@ impl Pacing {
         self
     }
 
-    /// Puts the [`OuterAttempt`](paceline::operation::OuterAttempt) among the extensions of each
-    /// request, for middlewares after it that send it in another task: a loop of paceline there
-    /// finds it, and sends once.
+    /// Puts the [`OuterAttempt`](paceline::operation::OuterAttempt) and the
+    /// [`Attempt`](paceline::operation::Attempt) among the extensions of each request, for
+    /// middlewares after it. It allocates for a request that has no extensions.
     ///
-    /// What the middlewares await finds it without. It allocates for a request that has no
-    /// extensions.
+    /// A loop of paceline in another task finds the outer attempt there, and sends once. What the
+    /// middlewares await finds the outer attempt without.
+    ///
+    /// A middleware that signs a request reads from the attempt which of several keys to sign with
+    /// ([`Attempt::member`](paceline::operation::Attempt::member)). The same holds behind the
+    /// middleware for language models.
     #[must_use]
     pub const fn mark_requests(mut self) -> Self {
         self.marks = true;

@@ -92,10 +92,11 @@ pub trait Replay<Req> {
         None
     }
 
-    /// Lets `request` carry its attempt to loops that run in other tasks: see
+    /// Lets `request` carry its attempt to the services inside, and to loops that run in other
+    /// tasks: see
     /// [`RetryLayer::mark_requests`](crate::RetryLayer::mark_requests). Does nothing by default.
-    fn mark(&self, request: &mut Self::Sent, outer: OuterAttempt) {
-        let _ = (request, outer);
+    fn mark(&self, request: &mut Self::Sent, attempt: Attempt, outer: Option<OuterAttempt>) {
+        let _ = (request, attempt, outer);
     }
 
     /// Adds the number of the attempt to `request`: see

@@ -182,11 +182,14 @@ impl<S: RetryStrategy + ?Sized, C, K> RetryLayer<S, C, K> {
         self
     }
 
-    /// Puts the [`OuterAttempt`](paceline::operation::OuterAttempt) among the extensions of each
-    /// request, for a service that sends it in another task: a loop there finds it, and sends once.
+    /// Puts the [`OuterAttempt`](paceline::operation::OuterAttempt) and the
+    /// [`Attempt`](paceline::operation::Attempt) among the extensions of each request, for the
+    /// services inside. It allocates for a request that has no extensions.
     ///
-    /// What the service's future polls finds it without. It allocates for a request that has no
-    /// extensions.
+    /// A loop in another task finds the outer attempt there, and sends once. What the service's
+    /// future polls finds the outer attempt without. A service that signs requests reads from the
+    /// attempt which of several keys to sign with
+    /// ([`Attempt::member`](paceline::operation::Attempt::member)).
     #[must_use]
     pub fn mark_requests(mut self) -> Self {
         self.settings.marks = true;

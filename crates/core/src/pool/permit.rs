@@ -12,9 +12,7 @@ pub struct PoolPermit<P> {
 }
 
 impl<P> PoolPermit<P> {
-    /// Returns the permit of a request that the member at `index` let go with `permit`.
-    #[doc(hidden)]
-    pub const fn new(index: usize, permit: P) -> Self {
+    pub(super) const fn new(index: usize, permit: P) -> Self {
         Self { index, permit }
     }
 

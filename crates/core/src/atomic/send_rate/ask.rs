@@ -336,7 +336,8 @@ impl Ask<'_> {
             return (u64::MAX, false);
         };
         let held = engaged.available(&line, elapsed) >> u64::BITS;
-        let declared = engaged.reports().left(elapsed);
+        let limits = engaged.law.limits();
+        let declared = limits.and_then(|limits| limits.left(elapsed, engaged.sent()));
         let left = declared.unwrap_or(u64::try_from(held).unwrap_or(u64::MAX));
         let is_barred = engaged.reports().may_go(elapsed, self.weight).is_err();
         (left, is_barred || line.is_paused())

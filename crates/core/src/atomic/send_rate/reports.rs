@@ -283,15 +283,6 @@ impl<'a> Reports<'a> {
         self.limits().and_then(barred).map_or(Ok(()), Err)
     }
 
-    /// Returns the whole tokens that are left of the declared limit with the least, `None` if none
-    /// is declared.
-    pub(super) fn left(self, now: u64) -> Option<u64> {
-        let sent = self.0.sent();
-        let left = |ledger: Ledger| ledger.standing(now, sent).level().0 >> 20; // an amount
-        let least = self.limits()?.ledgers().map(left).min()?;
-        Some(u64::try_from(least).unwrap_or(0))
-    }
-
     /// Refuses a weight above a limit that the service has declared: it can never go.
     pub(super) fn check(self, weight: u32) -> Result<(), WeightError> {
         match self.limits().and_then(|limits| limits.least(true)) {
