@@ -96,7 +96,7 @@ pub type MostLeft = fn(&MemberSnapshot) -> Option<u64>;
 /// pool.record(now, second, Outcome::ThrottledFor(Duration::from_secs(30)));
 ///
 /// let mut place = pool.reserve(now, 1)?;
-/// let later = Timestamp::from_nanos(1_500_000_000);
+/// let later = Timestamp::from_nanos(1_600_000_000); // a token of the first key takes 1.5 s
 /// assert!(place.claim(now).is_err());
 /// assert_eq!(place.claim(later).map(|permit| permit.index()), Ok(0));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
