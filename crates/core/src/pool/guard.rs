@@ -150,9 +150,9 @@ impl<L: Limit, const N: usize> fmt::Debug for PoolGuard<L, N> {
 /// A place in the line of each member of a [`SendPool`](crate::SendPool), from
 /// [`SendPool::reserve`](crate::SendPool::reserve).
 ///
-/// Dropped before it is claimed it gives all of them back: those behind move up. It has no clock, so
-/// that waiters who sleep are woken for that at the next response, or by their own timers. As with
-/// [`Reservation`](crate::Reservation), what is forgotten (`mem::forget`) is lost.
+/// Dropped before it is claimed it gives all of them back: those behind move up. It has no clock,
+/// so that waiters who sleep are woken for that at the next response, or by their own timers. As
+/// with [`Reservation`](crate::Reservation), what is forgotten (`mem::forget`) is lost.
 #[must_use = "a reservation that is dropped gives its places up"]
 pub struct PoolReservation<L: Limit, const N: usize>(pub(super) PoolGuard<L, N>);
 

@@ -48,8 +48,8 @@ pub type MostLeft = fn(&MemberSnapshot) -> Option<u64>;
 /// A request goes by the member that lets it go first. A member is anything that a `SendLimiter`
 /// limits by: whatever holds a [`SendRate`](crate::SendRate), or a [`SendSet`](crate::SendSet) if
 /// each key has several limits. Members are named by their position, which is called the *index*.
-/// [`PoolPermit::index`] says which one serves a request, and the outcome of the request is recorded
-/// there alone. `SendLimiter` waits for the tokens of a pool.
+/// [`PoolPermit::index`] says which one serves a request, and the outcome of the request is
+/// recorded there alone. `SendLimiter` waits for the tokens of a pool.
 ///
 /// - **Now.** [`try_acquire`](Self::try_acquire) asks the members in the order of what is left, and
 ///   takes the first tokens that it gets. A member that is shut, paused or spent is passed over.
@@ -186,8 +186,8 @@ impl<L, const N: usize, F> SendPool<L, N, F> {
     ///
     /// Of the members that have tokens, that with the highest rank serves the request, and of equal
     /// ranks that with the most left. A request that waits stands in the line of each member that
-    /// has a rank, whatever the rank is. A member without a rank (`None`) is left alone. The function
-    /// is asked once for each member when a request is made, or when it begins to wait.
+    /// has a rank, whatever the rank is. A member without a rank (`None`) is left alone. The
+    /// function is asked once for each member when a request is made, or when it begins to wait.
     ///
     /// # Examples
     ///
@@ -260,8 +260,8 @@ where
     ///
     /// [`PoolError::Member`] with the member whose tokens would come first, and its error: the wait
     /// is exact as long as no other caller takes the tokens and the rates stay as they are.
-    /// [`PoolError::Spent`] if each member is shut, paused or spent, [`PoolError::NotChosen`] if none
-    /// has a rank.
+    /// [`PoolError::Spent`] if each member is shut, paused or spent, [`PoolError::NotChosen`] if
+    /// none has a rank.
     pub fn try_acquire<W>(
         &self,
         now: Timestamp,
@@ -405,8 +405,8 @@ fn sooner<L: Limit>(first: Option<Refusal<L>>, second: Refusal<L>) -> Refusal<L>
 /// Whether a member is open, its rank, and what is left of it.
 type Rank = (bool, u64, u64);
 
-/// The order in which members are asked: those that are open, by rank and by what is left. Then those
-/// that are closed, and those that have no rank.
+/// The order in which members are asked: those that are open, by rank and by what is left. Then
+/// those that are closed, and those that have no rank.
 struct Order<const N: usize>([(Option<Rank>, Reverse<usize>); N]);
 
 impl<const N: usize> Order<N> {
@@ -422,8 +422,8 @@ impl<const N: usize> Order<N> {
         self.all().take(if open > 0 { open } else { N })
     }
 
-    /// Returns the error of a request that all were asked for, with the `refusal` of the member that
-    /// would have let it go first.
+    /// Returns the error of a request that all were asked for, with the `refusal` of the member
+    /// that would have let it go first.
     fn refused<L: Limit>(&self, refusal: Option<Refusal<L>>) -> PoolError<L::Error> {
         let Some((index, error)) = refusal else {
             return PoolError::NotChosen;
