@@ -65,8 +65,8 @@ mapfile -t sources_of < <(within 'src/(clock|random|backoff|headers|cells|usage)
 refuse "strategies import upwards" "\\bcrate::($edges)\\b" "${strategies[@]}"
 refuse "waiting imports upwards" "\\bcrate::(strategy|$edges)\\b" "${waits[@]}"
 refuse "sources import upwards" "\\bcrate::(wait|strategy|$edges)\\b" "${sources_of[@]}"
-refuse "values import upwards" "\\bcrate::(atomic|set|limit)\\b" "${values[@]}"
-refuse "words import upwards" "\\bcrate::(set|limit)\\b" "${words[@]}"
+refuse "values import upwards" "\\bcrate::(atomic|set|limit|pool)\\b" "${values[@]}"
+refuse "words import upwards" "\\bcrate::(set|limit|pool)\\b" "${words[@]}"
 
 # Adapters' requests take no lock either, unless they have to wait: the fleet's line is behind one, as that of tokio's
 # semaphore is. The fleet's tasks and aws's waiting operation only try one.

@@ -89,6 +89,7 @@
 //! | `headers` | the headers of hints and of the SDKs' requests |
 //! | `operation` | the retry loop, sans-I/O: without input and output; its verdicts and errors |
 //! | `scope` | scopes, and why one was refused |
+//! | [`pool`] | one of several limiters for one request: permits, places and errors |
 //! | [`set`] | several limits on one request: permits, places and errors |
 //! | `strategy` | what implementations of `RetryStrategy` take and return |
 //! | `wait` | places in line, timers and ways to sleep |
@@ -162,7 +163,8 @@ pub use operation::{builder::Operation, ext::RetryStrategyExt};
 use paceline_core::seam;
 pub use paceline_core::{
     AcquireError, Background, Class, ControlLaw, Outcome, Part, QuotaPermit, Reservation,
-    RetryQuota, SendPermit, SendRate, SendRateSnapshot, SendSet, Timestamp, WeightError, law, set,
+    RetryQuota, SendPermit, SendPool, SendRate, SendRateSnapshot, SendSet, Timestamp, WeightError,
+    law, pool, set,
 };
 #[cfg(feature = "scopes")]
 pub use scope::scopes::Scopes;

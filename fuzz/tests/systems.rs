@@ -219,6 +219,17 @@ fn two_classes_keep_what_they_are_promised() {
     assert!(summary.mean_used() >= 0.93, "{}", summary.mean_used());
 }
 
+/// Two to eight members, with places that are cancelled and forgotten.
+#[test]
+fn pools_use_all_members_and_never_stop() {
+    let summary = played(Range::Pools, 20);
+    for name in HARD {
+        assert_eq!(summary.count(name), 0, "{name}");
+    }
+    assert_eq!(summary.count("gap"), 0);
+    assert!(summary.mean_used() >= 0.97, "{}", summary.mean_used());
+}
+
 #[test]
 fn wide_systems_never_stop() {
     let summary = played(Range::Wide, 100);

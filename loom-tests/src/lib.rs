@@ -31,6 +31,7 @@ mod multi_word;
 #[cfg(feature = "strategies")]
 mod occupancy;
 mod paced;
+mod pools;
 mod quota;
 mod send_rate;
 mod sets;

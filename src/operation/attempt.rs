@@ -15,6 +15,7 @@ pub struct Attempt {
     pub(super) max: Option<u32>,
     pub(super) time_limit: Option<Duration>,
     pub(super) outer: Option<OuterAttempt>,
+    pub(super) member: usize,
 }
 
 impl Attempt {
@@ -38,6 +39,14 @@ impl Attempt {
             Some(max) => self.number >= max,
             None => false,
         }
+    }
+
+    /// Returns the member of its strategy that serves it, by its index: which key, account or endpoint
+    /// to send with. 0 unless the strategy has
+    /// [several](crate::config::StrategyBuilder::members).
+    #[must_use]
+    pub const fn member(&self) -> usize {
+        self.member
     }
 
     /// Returns the attempt of the outer loop that this one is inside of, or `None` if there is

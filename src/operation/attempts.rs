@@ -86,6 +86,8 @@ pub struct Attempts<S: RetryStrategy> {
     count: u32,
     /// Whether the request can be sent again.
     repeatable: bool,
+    /// The member that served the last attempt.
+    member: usize,
 }
 
 /// Where an operation stands.
@@ -125,6 +127,7 @@ impl<S: RetryStrategy> Attempts<S> {
             step: Step::Turn,
             count: 0,
             repeatable: true,
+            member: 0,
         };
         let token = attempts.open.token.as_ref();
         if Spent::is_asked_for(token) {
@@ -199,6 +202,9 @@ impl<S: RetryStrategy> Attempts<S> {
         if let Some(weights) = &self.bounds.weights {
             request = request.weights(weights);
         }
+        if self.bounds.same_member && self.count > 0 {
+            request = request.member(self.member);
+        }
         if let Some(spent) = &mut self.open.spent {
             spent.pass(clock.now());
         }
@@ -238,6 +244,7 @@ impl<S: RetryStrategy> Attempts<S> {
             }
             NotAdmitted::Stalled { span } => self.stop(StopReason::Stalled { span }, clock),
             NotAdmitted::Weight(error) => self.stop(StopReason::Weight(error), clock),
+            NotAdmitted::NotChosen => self.stop(StopReason::NotChosen, clock),
         }
     }
 
@@ -249,6 +256,7 @@ impl<S: RetryStrategy> Attempts<S> {
         if let Some(spent) = &mut self.open.spent {
             spent.sends();
         }
+        self.member = granted.as_ref().map_or(0, |granted| granted.member);
         if let Some(token) = &mut self.open.token {
             token.sent_by(permit, granted);
         }
@@ -257,6 +265,7 @@ impl<S: RetryStrategy> Attempts<S> {
             max: self.max_attempts(),
             time_limit: least(self.time_left(clock), self.bounds.attempt_timeout),
             outer: self.bounds.outer,
+            member: self.member,
         }
     }
 

@@ -25,6 +25,8 @@ pub(super) struct Bounds {
     pub(super) outer: Option<OuterAttempt>,
     /// Whether its attempts consist of several requests.
     pub(super) composite: bool,
+    /// Whether its retries stay at the member of the strategy that served its first attempt.
+    pub(super) same_member: bool,
 }
 
 impl Bounds {
@@ -47,6 +49,7 @@ impl Default for Bounds {
             max_retry_after: None,
             outer: None,
             composite: false,
+            same_member: false,
         }
     }
 }

@@ -211,6 +211,29 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
         self
     }
 
+    /// Keeps retries at the member that served the first attempt, for a strategy with several
+    /// ([`StrategyBuilder::members`](crate::config::StrategyBuilder::members)). By default each
+    /// attempt goes by the member that lets it go first.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use paceline::{Adaptive, ControlLaw, Failure, RetryStrategyExt};
+    ///
+    /// let strategy = Adaptive::builder().law(ControlLaw::Paced).members(2).build()?;
+    /// let mut served = Vec::new();
+    /// let _failed = strategy.operation().same_member().run(|attempt| {
+    ///     served.push(attempt.member());
+    ///     Err::<(), _>(Failure::transient())
+    /// });
+    /// assert_eq!(served, [0, 0, 0]);
+    /// # Ok::<(), paceline::config::SettingsError>(())
+    /// ```
+    pub fn same_member(mut self) -> Self {
+        self.bounds.same_member = true;
+        self
+    }
+
     /// Use it when each attempt consists of several requests, as a paginator's or an upload in
     /// parts: loops inside of an attempt may send theirs again.
     ///

@@ -1,7 +1,7 @@
 //! Adaptive mode: standard mode, and a send rate that follows the service's throttling.
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
-use core::{array, fmt, iter, time::Duration};
+use core::{array, fmt, iter, slice, time::Duration};
 
 use super::{
     builder::StrategyBuilder,
@@ -9,6 +9,7 @@ use super::{
     engine::{Engine, by_engine},
     event::Event,
     failure::Failure,
+    members::{Choice, Members},
     refusal::{InitialTokenRefused, NotAdmitted, RetryRefused},
     reports::Reports,
     request::SendRequest,
@@ -20,7 +21,7 @@ use super::{
 };
 use crate::cells::{Condition, Drought};
 use crate::{
-    Clock, ControlLaw, Outcome, RetryQuota, SendPermit, SendRate, SendSet,
+    Clock, ControlLaw, Outcome, RetryQuota, SendPermit, SendRate, SendSet, Timestamp,
     law::{DeclaredSettings, PacedSettings, PacedSettingsError},
     set::{MOST_RATES, SetPermit, Weights},
 };
@@ -83,8 +84,10 @@ pub struct Adaptive {
     /// Whether a request that nothing limits needs no clock and leaves no more than a count: one
     /// send rate, no exact timing, not in bulk, no hook.
     is_plain: bool,
-    /// All send rates.
+    /// All send rates, of the first member if there are several.
     set: SendSet<Arc<SendRate>>,
+    /// The members, if there are several.
+    members: Option<Box<Members>>,
     /// In bulk only.
     drought: Option<Box<Drought>>,
 }
@@ -99,8 +102,37 @@ pub(super) struct Pace {
     pub(super) declared: Option<DeclaredSettings>,
     /// The further send rates.
     pub(super) also: Vec<DeclaredSettings>,
+    /// How many members of such rates there are.
+    pub(super) members: usize,
+    pub(super) choosing: Option<Choice>,
     /// In bulk, for which throttled attempts count nothing: how long all may be throttled.
     pub(super) stall_timeout: Option<Duration>,
+}
+
+impl Pace {
+    /// Creates the send rates of a member, which start at `now`: the first one, and the set of all.
+    fn rates(&self, now: Timestamp) -> (Arc<SendRate>, SendSet<Arc<SendRate>>) {
+        let rate = match (self.law, self.paced) {
+            (ControlLaw::Paced, settings) if self.stall_timeout.is_some() => SendRate::paced(
+                settings
+                    .unwrap_or_else(PacedSettings::new)
+                    .starting_slowly(),
+                now,
+            ),
+            (ControlLaw::Declared, _) => {
+                let settings = self.declared.unwrap_or(DeclaredSettings::new());
+                SendRate::declared(settings, now)
+            }
+            (_, Some(settings)) => SendRate::paced(settings, now),
+            (law, None) => SendRate::new(law, now),
+        };
+        let rate = Arc::new(rate);
+        let also = self.also.iter();
+        let also = also.map(|settings| Arc::new(SendRate::declared(*settings, now)));
+        // The builder has seen to it that there are no more than eight.
+        let set = SendSet::of_first(iter::once(Arc::clone(&rate)).chain(also));
+        (rate, set)
+    }
 }
 
 impl Adaptive {
@@ -219,29 +251,17 @@ impl Adaptive {
         let pace = &engine.common.pace;
         let now = engine.common.clock.now();
         let bulk = pace.stall_timeout.is_some();
-        let rate = match (pace.law, pace.paced) {
-            (ControlLaw::Paced, settings) if bulk => SendRate::paced(
-                settings
-                    .unwrap_or_else(PacedSettings::new)
-                    .starting_slowly(),
-                now,
-            ),
-            (ControlLaw::Declared, _) => {
-                let settings = pace.declared.unwrap_or(DeclaredSettings::new());
-                SendRate::declared(settings, now)
-            }
-            (_, Some(settings)) => SendRate::paced(settings, now),
-            (law, None) => SendRate::new(law, now),
-        };
         let drought = bulk.then(|| Box::new(Drought::new()));
-        let rate = Arc::new(rate);
-        let also = pace.also.iter();
-        let also = also.map(|settings| Arc::new(SendRate::declared(*settings, now)));
-        // The builder has seen to it that there are no more than eight.
-        let set = SendSet::of_first(iter::once(Arc::clone(&rate)).chain(also));
+        let (rate, set) = pace.rates(now);
+        let rest = (1..pace.members).map(|_| pace.rates(now).1);
+        let sets = iter::once(set.clone()).chain(rest).collect::<Vec<_>>();
+        // The builder has seen to it that there are no more than 16.
+        let members = Members::new(sets.into_iter(), pace.choosing.clone()).map(Box::new);
+        let is_several = set.is_several() || members.is_some();
         Self {
-            is_plain: !set.is_several() && !bulk && !pace.manner.exact_timing && !engine.is_watched,
+            is_plain: !is_several && !bulk && !pace.manner.exact_timing && !engine.is_watched,
             set,
+            members,
             engine,
             rate,
             drought,
@@ -260,7 +280,7 @@ impl Adaptive {
         &self.engine.quota
     }
 
-    /// Returns the send rate. Its timestamps are those of the strategy's clock.
+    /// Returns the send rate, that of the first member if there are several. Its timestamps are those of the strategy's clock.
     #[must_use]
     pub fn send_rate(&self) -> &SendRate {
         &self.rate
@@ -272,7 +292,36 @@ impl Adaptive {
     ///
     /// As [`SendRate::set_paced`]. Nothing is changed then.
     pub fn set_paced(&self, settings: PacedSettings) -> Result<(), PacedSettingsError> {
-        self.rate.set_paced(settings, self.clock().now())
+        let now = self.clock().now();
+        for set in self.sets() {
+            set.rates()
+                .take(1)
+                .try_for_each(|rate| rate.set_paced(settings, now))?;
+        }
+        Ok(())
+    }
+
+    /// Returns the send rates of each [member](StrategyBuilder::members): one set, unless the
+    /// strategy has several members.
+    #[must_use]
+    pub fn sets(&self) -> &[SendSet<Arc<SendRate>>] {
+        let members = self.members.as_deref();
+        members.map_or(slice::from_ref(&self.set), Members::all)
+    }
+
+    /// Returns all send rates of all members.
+    fn rates(&self) -> impl Iterator<Item = &SendRate> {
+        self.sets().iter().flat_map(SendSet::rates)
+    }
+
+    /// Returns the send rates that the attempt of `token` took its tokens of.
+    fn set_of(&self, token: &RetryToken) -> &SendSet<Arc<SendRate>> {
+        self.sets().get(token.member()).unwrap_or(&self.set)
+    }
+
+    /// Returns `true` if an attempt takes tokens of several send rates, or of one of several.
+    fn is_several(&self) -> bool {
+        self.set.is_several() || self.members.is_some()
     }
 
     /// Forgets every throttle: see [`SendRate::forget_throttles`]. The quota stays as it is:
@@ -292,7 +341,7 @@ impl Adaptive {
     /// ```
     pub fn forget_throttles(&self) {
         let now = self.clock().now();
-        for rate in self.set.rates() {
+        for rate in self.rates() {
             rate.forget_throttles(now);
         }
         self.engine.counts.note(Condition::Unheard, false);
@@ -411,7 +460,10 @@ impl RetryStrategy for Adaptive {
         }
         let sent_at = token.send_permit()?.time();
         let permit: SetPermit<MOST_RATES> = SetPermit::of(self.taken(token, sent_at));
-        let (set, clock) = (self.set.clone(), Arc::clone(&self.engine.common.clock));
+        let (set, clock) = (
+            self.set_of(token).clone(),
+            Arc::clone(&self.engine.common.clock),
+        );
         let all: [u32; MOST_RATES] = array::from_fn(|limit| weight_of(&permit, limit));
         let estimate = Weights::of(all.get(..set.rates().count())?).ok()?;
         let settle = move |costs: &[u32]| set.settle(clock.now(), permit, costs);
@@ -438,7 +490,7 @@ impl RetryStrategy for Adaptive {
 
     fn is_idle(&self) -> bool {
         let now = self.clock().now();
-        self.engine.is_idle() && self.set.rates().all(|rate| rate.is_idle(now))
+        self.engine.is_idle() && self.rates().all(|rate| rate.is_idle(now))
     }
 }
 

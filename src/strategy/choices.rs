@@ -6,6 +6,7 @@ use core::{fmt, time::Duration};
 use super::{
     engine::{Common, Plan},
     event::Hook,
+    members::{Choice, MOST_MEMBERS},
     quota::QuotaSource,
     settings::{RetryGeneration, Settings, SettingsError},
     token::{MAX_RETRY_AFTER, Terms},
@@ -65,6 +66,9 @@ pub(super) struct Choices {
     pub(super) declared: Option<DeclaredSettings>,
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) also: Vec<DeclaredSettings>,
+    pub(super) members: Option<usize>,
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(super) choosing: Option<Choice>,
     pub(super) fail_fast: bool,
     pub(super) max_wait: Option<Duration>,
     pub(super) exact_timing: bool,
@@ -107,6 +111,7 @@ impl Choices {
             other: long_polling;
             given: random clock law paced declared;
             several: also;
+            given: members choosing;
             other: fail_fast;
             given: max_wait;
             other: exact_timing bulk;
@@ -137,6 +142,10 @@ impl Choices {
             Err(SettingsError::StallTimeoutWithoutBulk)
         } else if self.also.len() >= MOST_RATES {
             Err(SettingsError::TooManyRates)
+        } else if !(1..=MOST_MEMBERS).contains(&self.members.unwrap_or(1)) {
+            Err(SettingsError::Members)
+        } else if self.choosing.is_some() && self.members.unwrap_or(1) == 1 {
+            Err(SettingsError::ChoiceOfOne)
         } else {
             Ok(())
         }

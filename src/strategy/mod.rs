@@ -15,6 +15,7 @@ pub(crate) mod failure;
 pub(crate) mod hold;
 mod in_class;
 pub(crate) mod legacy;
+mod members;
 #[cfg(feature = "metrics")]
 pub(crate) mod metrics;
 mod quota;

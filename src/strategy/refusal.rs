@@ -5,6 +5,7 @@ use core::{error::Error, fmt, time::Duration};
 
 use super::token::{FOREIGN, ForeignToken, RetryToken, nanos};
 use crate::AcquireError;
+use crate::pool::PoolError;
 use crate::set::SetError;
 use crate::wait::{LOOK_AGAIN, Rest};
 
@@ -35,6 +36,8 @@ pub enum NotAdmitted {
     /// The strategy cannot send a request of this weight, or of these weights. The only send rate
     /// of a strategy is limit 0.
     Weight(SetError),
+    /// The [choice](crate::config::StrategyBuilder::choosing) of the strategy ranks no member.
+    NotChosen,
 }
 
 impl NotAdmitted {
@@ -65,6 +68,16 @@ impl From<SetError> for NotAdmitted {
     }
 }
 
+impl From<PoolError<SetError>> for NotAdmitted {
+    fn from(error: PoolError<SetError>) -> Self {
+        match error {
+            PoolError::Member { error, .. } => error.into(),
+            PoolError::Spent { wait } => Self::Refused { wait },
+            _ => Self::NotChosen,
+        }
+    }
+}
+
 impl From<AcquireError> for NotAdmitted {
     fn from(error: AcquireError) -> Self {
         SetError::Limit { limit: 0, error }.into()
@@ -88,6 +101,7 @@ impl fmt::Display for NotAdmitted {
             Self::Refused { wait } => StopReason::SendRefused { wait: *wait }.fmt(f),
             Self::Stalled { span } => StopReason::Stalled { span: *span }.fmt(f),
             Self::Weight(error) => error.fmt(f),
+            Self::NotChosen => StopReason::NotChosen.fmt(f),
         }
     }
 }
@@ -273,6 +287,8 @@ pub enum StopReason {
     /// The strategy cannot send a request of this weight, or of these weights. The only send rate
     /// of a strategy is limit 0.
     Weight(SetError),
+    /// The [choice](crate::config::StrategyBuilder::choosing) of the strategy ranks no member.
+    NotChosen,
     /// The thread was [interrupted](crate::wait::Interrupt).
     Interrupted,
     /// There was no initial token, so there was one attempt.
@@ -312,6 +328,7 @@ impl fmt::Display for StopReason {
             }
             Self::SendRefused { wait } => write!(f, "the send rate asks for a wait of {wait:?}"),
             Self::Weight(error) => error.fmt(f),
+            Self::NotChosen => f.write_str("no member is chosen"),
             Self::Interrupted => f.write_str("interrupted"),
             Self::InitialTokenRefused => InitialTokenRefused.fmt(f),
             Self::ForeignToken => f.write_str(FOREIGN),

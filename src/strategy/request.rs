@@ -5,7 +5,7 @@ use core::{task::Waker, time::Duration};
 
 use super::token::RetryToken;
 use crate::set::{MOST_RATES, SendSet, SetError, Weights};
-use crate::{Class, Clock, SendRate, Timestamp};
+use crate::{AcquireError, Class, Clock, SendRate, Timestamp, WeightError};
 
 /// A request for permission to send one attempt, for
 /// [`RetryStrategy::admit`](crate::RetryStrategy::admit).
@@ -34,6 +34,7 @@ pub struct SendRequest<'a> {
     pub(crate) clock: Option<&'a dyn Clock>,
     pub(crate) waker: Option<&'a Waker>,
     pub(crate) patience: Option<Duration>,
+    pub(crate) member: Option<usize>,
 }
 
 impl<'a> SendRequest<'a> {
@@ -47,6 +48,7 @@ impl<'a> SendRequest<'a> {
             clock: None,
             waker: None,
             patience: None,
+            member: None,
         }
     }
 
@@ -97,6 +99,27 @@ impl<'a> SendRequest<'a> {
         set.checked(all.get(..set.rates().count()).unwrap_or(&all))
     }
 
+    /// Calls `take` with the weights of the request for `set`. If the request says so, a weight that
+    /// a bucket never holds becomes what the bucket holds.
+    pub(super) fn up_to_capacity<T>(
+        &self,
+        set: &SendSet<Arc<SendRate>>,
+        mut take: impl FnMut(&[u32; MOST_RATES]) -> Result<T, SetError>,
+    ) -> Result<T, SetError> {
+        let mut weights = self.weights_of(set)?;
+        loop {
+            match take(&weights) {
+                Err(SetError::Limit {
+                    limit,
+                    error: AcquireError::Weight(WeightError::AboveCapacity { weight, capacity }),
+                }) if self.is_up_to_capacity() && capacity < weight => {
+                    weights[limit] = capacity.max(1);
+                }
+                taken => return taken,
+            }
+        }
+    }
+
     /// Returns `true` if a weight above capacity takes what its bucket holds.
     pub(super) fn is_up_to_capacity(&self) -> bool {
         self.weights.is_some_and(Weights::is_up_to_capacity)
@@ -126,6 +149,13 @@ impl<'a> SendRequest<'a> {
     /// [`NotAdmitted::Refused`](super::NotAdmitted::Refused). No limit by default.
     pub const fn within(mut self, span: Duration) -> Self {
         self.patience = Some(span);
+        self
+    }
+
+    /// Lets only the member at `index` serve the attempt, of a strategy with
+    /// [several](crate::config::StrategyBuilder::members).
+    pub const fn member(mut self, index: usize) -> Self {
+        self.member = Some(index);
         self
     }
 

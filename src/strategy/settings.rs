@@ -78,6 +78,7 @@ pub(super) const fn permits(failure: &Failure) -> bool {
 /// | adaptive: fail fast | off |
 /// | adaptive: longest wait for a turn | none |
 /// | adaptive: exact timing | off |
+/// | adaptive: members | one |
 /// | adaptive: bulk | off |
 /// | bulk: stall timeout | 5 minutes |
 ///
@@ -125,6 +126,10 @@ pub enum SettingsError {
     NoLaw,
     /// More than seven send rates were added: a strategy has eight at most.
     TooManyRates,
+    /// A strategy has no member, or more than 16.
+    Members,
+    /// A choice of members was given to a strategy with one member, which would ignore it.
+    ChoiceOfOne,
     /// `max_scopes` is 0: every operation would share one state.
     ZeroMaxScopes,
 }
@@ -139,6 +144,8 @@ impl fmt::Display for SettingsError {
             Self::StallTimeoutWithoutBulk => "a stall timeout has no effect without bulk",
             Self::NoLaw => "no law: call law, paced, declared, bulk or per_minute",
             Self::TooManyRates => "a strategy has eight send rates at most",
+            Self::Members => "a strategy has one to 16 members",
+            Self::ChoiceOfOne => "a choice has no effect on a strategy with one member",
             Self::ZeroMaxScopes => "max_scopes must be at least 1",
             Self::QuotaWithCapacity => "a capacity has no effect on a quota of your own",
         })

@@ -345,7 +345,7 @@ impl RetryToken {
     }
 
     /// Remembers what the send in progress was granted: `permit`, or `all` by several send rates.
-    pub(crate) fn sent_by(&mut self, permit: SendPermit, all: Option<Box<SetPermit<MOST_RATES>>>) {
+    pub(crate) fn sent_by(&mut self, permit: SendPermit, all: Option<Box<Granted>>) {
         self.sent = all.map_or(Sent::One(permit), |all| Sent::Several(Some(all)));
     }
 
@@ -353,7 +353,7 @@ impl RetryToken {
     pub(super) fn permit_of(&self, limit: usize) -> Option<SendPermit> {
         match &self.sent {
             Sent::One(permit) => (limit == 0).then_some(*permit),
-            Sent::Several(permits) => permits.as_deref()?.get(limit),
+            Sent::Several(granted) => granted.as_deref()?.permit.get(limit),
         }
     }
 
@@ -362,7 +362,7 @@ impl RetryToken {
     pub fn send_permit(&self) -> Option<SendPermit> {
         match &self.sent {
             Sent::One(permit) => Some(*permit),
-            Sent::Several(permits) => permits.as_deref().and_then(first_of),
+            Sent::Several(granted) => first_of(&granted.as_deref()?.permit),
         }
     }
 
@@ -371,6 +371,17 @@ impl RetryToken {
     #[must_use]
     pub fn tokens_of(&self, limit: usize) -> u32 {
         self.permit_of(limit).map_or(0, SendPermit::weight)
+    }
+
+    /// Returns the member of a strategy with
+    /// [several](crate::config::StrategyBuilder::members) that serves the send in progress: 0 of one
+    /// member, or before the send.
+    #[must_use]
+    pub fn member(&self) -> usize {
+        match &self.sent {
+            Sent::Several(Some(granted)) => granted.member,
+            _ => 0,
+        }
     }
 
     /// Whether its attempt was sent, as far as the token knows.
@@ -436,11 +447,19 @@ impl RetryToken {
     }
 }
 
+/// The permit of an attempt of a strategy with several send rates, and the member that granted it:
+/// 0 if there is one.
+#[derive(Clone, Copy)]
+pub(crate) struct Granted {
+    pub(crate) member: usize,
+    pub(super) permit: SetPermit<MOST_RATES>,
+}
+
 /// What the send in progress was granted. It takes no more room than a permit.
 enum Sent {
     One(SendPermit),
     /// By a strategy with several send rates; nothing before the send.
-    Several(Option<Box<SetPermit<MOST_RATES>>>),
+    Several(Option<Box<Granted>>),
 }
 
 impl Sent {

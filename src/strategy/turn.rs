@@ -10,9 +10,10 @@ use core::{
 };
 
 use super::{
+    members::{Asked, Members, PoolPlaces},
     refusal::NotAdmitted,
     request::{SendRequest, least},
-    token::first_of,
+    token::{Granted, first_of},
 };
 use crate::seam::{InLine, PlaceGuard, SetGuard};
 use crate::set::{MOST_RATES, SendSet, SetError, SetPermit, Weights};
@@ -37,11 +38,21 @@ pub(super) struct Lines<'a> {
     pub(super) rate: &'a Arc<SendRate>,
     /// This rate and further ones, if there are several.
     pub(super) set: Option<&'a SendSet<Arc<SendRate>>>,
+    /// The members of which one serves the attempt, if there are several. Each has a set.
+    pub(super) members: Option<&'a Members>,
     /// The clock of the rates. A place that is given back reads it.
     pub(super) clock: &'a Arc<dyn Clock>,
 }
 
-impl Lines<'_> {
+impl<'a> Lines<'a> {
+    /// Returns the set that a member has, or the only one.
+    fn set_of(&self, member: usize) -> Option<&'a SendSet<Arc<SendRate>>> {
+        match self.members {
+            Some(members) => members.all().get(member),
+            None => self.set,
+        }
+    }
+
     /// Returns how long an attempt may wait that takes its place now.
     //= AWS: If a token is not available, it will wait for one to become available.
     //= AWS: Your SDK might have configuration options available to fail the request instead of
@@ -57,7 +68,7 @@ enum Holds {
     Nothing,
     InLine(Waiting<Places, Arc<dyn Clock>>),
     /// What it was granted by several send rates.
-    Granted(Box<SetPermit<MOST_RATES>>),
+    Granted(Box<Granted>),
     /// It waits at a gate.
     AtGate(Box<AtGate>),
 }
@@ -67,6 +78,9 @@ enum Holds {
 enum Places {
     One(PlaceGuard<Arc<SendRate>>),
     Several(Box<SetGuard<Arc<SendRate>, MOST_RATES>>),
+    Pool(Box<PoolPlaces>),
+    /// A member has let it go at once.
+    Gone(Granted),
 }
 
 impl Places {
@@ -79,33 +93,33 @@ impl Places {
         patience: Option<Duration>,
     ) -> Result<Self, NotAdmitted> {
         let class = request.class;
+        if let Some(members) = lines.members {
+            return Ok(match members.ask(now, request, patience)? {
+                Asked::Went(granted) => Self::Gone(granted),
+                Asked::InLine(places) => Self::Pool(places),
+            });
+        }
         let Some(set) = lines.set else {
             let rate = Arc::clone(lines.rate);
             let place = PlaceGuard::take(rate, now, request.tokens(), class, patience)?;
             return Ok(Self::One(place));
         };
-        let mut weights = request.weights_of(set)?;
-        loop {
-            match SetGuard::take(set, now, &weights, class, patience) {
-                Err(SetError::Limit {
-                    limit,
-                    error: AcquireError::Weight(WeightError::AboveCapacity { weight, capacity }),
-                }) if request.is_up_to_capacity() && capacity < weight => {
-                    weights[limit] = capacity.max(1);
-                }
-                taken => return Ok(Self::Several(Box::new(taken?))),
-            }
-        }
+        let taken = request.up_to_capacity(set, |weights| {
+            SetGuard::take(set, now, weights, class, patience)
+        });
+        Ok(Self::Several(Box::new(taken?)))
     }
 }
 
 impl InLine for Places {
-    type Permit = SetPermit<MOST_RATES>;
+    type Permit = Granted;
 
-    fn claim_with(&mut self, now: impl FnOnce() -> Timestamp) -> Result<Self::Permit, Duration> {
+    fn claim_with(&mut self, now: impl FnOnce() -> Timestamp) -> Result<Granted, Duration> {
         match self {
             Self::One(place) => place.claim_with(now).map(of_one),
-            Self::Several(places) => InLine::claim_with(&mut **places, now),
+            Self::Several(places) => InLine::claim_with(&mut **places, now).map(of_set),
+            Self::Pool(places) => places.claim_with(now).map(Granted::from),
+            Self::Gone(granted) => Ok(*granted),
         }
     }
 
@@ -113,6 +127,8 @@ impl InLine for Places {
         match self {
             Self::One(place) => place.stand(now, wait, waker),
             Self::Several(places) => InLine::stand(&mut **places, now, wait, waker),
+            Self::Pool(places) => places.stand(now, wait, waker),
+            Self::Gone(_) => None,
         }
     }
 
@@ -120,13 +136,15 @@ impl InLine for Places {
         match self {
             Self::One(place) => place.leave(now),
             Self::Several(places) => places.leave(now),
+            Self::Pool(places) => places.leave(now),
+            Self::Gone(_) => {}
         }
     }
 
     fn limit(&self) -> usize {
         match self {
-            Self::One(_) => 0,
             Self::Several(places) => places.limit(),
+            Self::One(_) | Self::Pool(_) | Self::Gone(_) => 0,
         }
     }
 }
@@ -135,7 +153,7 @@ impl InLine for Places {
 struct AtGate {
     /// What it was granted, and by several send rates.
     own: SendPermit,
-    granted: Option<Box<SetPermit<MOST_RATES>>>,
+    granted: Option<Box<Granted>>,
     place: GatePlace,
 }
 
@@ -244,7 +262,7 @@ impl SendTurn {
     }
 
     /// Takes out what the attempt was granted of several send rates.
-    pub(crate) fn take_granted(&mut self) -> Option<Box<SetPermit<MOST_RATES>>> {
+    pub(crate) fn take_granted(&mut self) -> Option<Box<Granted>> {
         match self.take() {
             Holds::Granted(permit) => Some(permit),
             _ => None,
@@ -280,6 +298,7 @@ impl SendTurn {
             manner: &Manner::default(),
             rate,
             set: None,
+            members: None,
             clock,
         };
         let asked = self.ask(lines, request);
@@ -294,7 +313,7 @@ impl SendTurn {
         lines: Lines<'_>,
         request: SendRequest<'_>,
     ) -> Result<SendPermit, Option<AcquireError>> {
-        if lines.set.is_some() || self.is_in_line() {
+        if lines.set.is_some() || lines.members.is_some() || self.is_in_line() {
             return Err(None);
         }
         let rate = lines.rate;
@@ -337,17 +356,18 @@ impl SendTurn {
             let deadline = patience.map(|span| now.saturating_add(span));
             Waiting::new(held, Arc::clone(lines.clock), deadline)
         };
-        let mut permit = match places.look_by(time, request.waker) {
-            Ok(permit) => permit,
+        let granted = match places.look_by(time, request.waker) {
+            Ok(granted) => granted,
             Err(rest) => {
                 rest.check(places.deadline())?;
                 *self.holds = Holds::InLine(places);
                 return Err(NotAdmitted::resting(rest));
             }
         };
-        if let Some(set) = lines.set {
+        let Granted { member, mut permit } = granted;
+        if let Some(set) = lines.set_of(member) {
             permit = owing(set, time, request, permit)?;
-            *self.holds = Holds::Granted(Box::new(permit));
+            *self.holds = Holds::Granted(Box::new(Granted { member, permit }));
         }
         // One of the weights is not 0.
         let first = first_of(&permit);
@@ -412,7 +432,7 @@ impl SendTurn {
     /// the strategy inside granted is noted already, and stays.
     pub fn note(&mut self, permit: SendPermit, weights: &Weights) {
         if let Holds::Nothing = &*self.holds {
-            *self.holds = Holds::Granted(Box::new(SetPermit::behind(permit, weights)));
+            *self.holds = Holds::Granted(Box::new(of_set(SetPermit::behind(permit, weights))));
         }
     }
 }
@@ -423,8 +443,13 @@ pub(super) fn weight_of(permit: &SetPermit<MOST_RATES>, limit: usize) -> u32 {
 }
 
 /// Returns the permit of one send rate as that of a set of it.
-fn of_one(permit: SendPermit) -> SetPermit<MOST_RATES> {
-    SetPermit::of(|limit| (limit == 0).then_some(permit))
+fn of_one(permit: SendPermit) -> Granted {
+    of_set(SetPermit::of(|limit| (limit == 0).then_some(permit)))
+}
+
+/// Returns the permit of the only set as that of the first member.
+const fn of_set(permit: SetPermit<MOST_RATES>) -> Granted {
+    Granted { member: 0, permit }
 }
 
 /// Debits what a granted request owes: the tokens of its weights that its buckets did not hold.

@@ -63,8 +63,9 @@ pub struct SendLimiter<R = Arc<SendRate>, C = MonotonicClock, Z = DefaultSleep> 
 }
 
 impl<R> SendLimiter<R> {
-    /// Creates a limiter of a rate, or of a [`SendSet`](crate::SendSet), by the system's clock.
-    /// Tasks sleep by tokio's timer, with the feature `tokio`.
+    /// Creates a limiter of a rate, of a [`SendSet`](crate::SendSet) or of a
+    /// [`SendPool`](crate::SendPool), by the system's clock. Tasks sleep by tokio's timer, with the
+    /// feature `tokio`.
     #[must_use]
     pub fn new(rate: R) -> Self {
         Self {
@@ -187,7 +188,7 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> SendLimiter<R, C, Z> {
     }
 }
 
-/// Of one send rate, or of a [`SendSet`](crate::SendSet).
+/// Of one send rate, of a [`SendSet`](crate::SendSet), or of a [`SendPool`](crate::SendPool).
 impl<L: Limit, C: Clock, Z> SendLimiter<L, C, Z> {
     /// Takes in what the service declares about its limits: see [`SendRate::observe`].
     pub fn observe(&self, permit: L::Permit, reports: &LimitReports) -> Observed {
@@ -210,7 +211,8 @@ impl<L: Limit, C: Clock, Z> SendLimiter<L, C, Z> {
         self.tokens(1)
     }
 
-    /// Asks for tokens at once: a number of one send rate, or a number for each rate of a set.
+    /// Asks for tokens at once: a number of one send rate, or a number for each rate of a set. Of a
+    /// pool what a member is asked for.
     pub fn tokens<W>(&self, weights: W) -> AcquireRequest<L::Ref<'_>, &C, &Z, L::Weights>
     where
         L: AskedFor<W>,
@@ -319,7 +321,8 @@ impl<L: Limit, C: Clock, Z> AcquireRequest<L, C, Z, L::Weights> {
     ///
     /// [`AcquireError`](crate::AcquireError) if they are not, with the time until then, or if there
     /// is no such weight. Of a set [`SetError`](crate::set::SetError), with the limit whose tokens
-    /// would come last.
+    /// would come last. Of a pool [`PoolError`](crate::pool::PoolError), with the member whose tokens
+    /// would come first.
     ///
     /// # Examples
     ///

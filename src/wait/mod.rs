@@ -7,6 +7,7 @@ mod future;
 pub(crate) mod interrupt;
 pub(crate) mod limiter;
 mod place;
+mod pool;
 mod set;
 mod sleep;
 #[cfg(feature = "tokio")]

@@ -13,8 +13,9 @@ pub(crate) struct Waiting<H: InLine, C: Clock> {
     deadline: Option<Timestamp>,
 }
 
-/// A place in the line of a [`SendRate`](crate::SendRate), or of each rate of a
-/// [`SendSet`](crate::SendSet), for callers that do the waiting themselves.
+/// A place in the line of a [`SendRate`](crate::SendRate), of each rate of a
+/// [`SendSet`](crate::SendSet), or of each member of a [`SendPool`](crate::SendPool), for callers
+/// that do the waiting themselves.
 ///
 /// It has a clock, so that dropping it wakes the waiters behind it at once. A
 /// [`Reservation`](crate::Reservation) is the same place without a clock, for code that is handed
@@ -92,7 +93,8 @@ impl<L: Limit, C: Clock> PlaceInLine<L, C> {
         self.0.claim()
     }
 
-    /// Returns the limit that it waits for longest, by the last look: 0 if there is no other.
+    /// Returns the limit that it waits for longest, by the last look: 0 if there is no other. Of a
+    /// pool the member whose turn comes first.
     #[must_use]
     pub fn limit(&self) -> usize {
         self.0.limit()

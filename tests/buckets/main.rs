@@ -11,6 +11,7 @@ mod linearizability;
 mod nobody_left;
 mod quota;
 mod send_charge;
+mod send_pool;
 mod send_rate;
 mod send_rate_corners;
 mod send_rate_extremes;

@@ -13,8 +13,8 @@ use http::{HeaderMap, StatusCode};
 use paceline::{
     AcquireError, Adaptive, ControlLaw, Execution, Failure, Fault, Idempotency, Legacy,
     MonotonicClock, Operation, Outcome, Part, RetryAfter, RetryQuota, RetrySafety, RetryStrategy,
-    RetryStrategyExt, SendLimiter, SendPermit, SendRate, SendSet, Standard, Timestamp, TokioClock,
-    WeightError,
+    RetryStrategyExt, SendLimiter, SendPermit, SendPool, SendRate, SendSet, Standard, Timestamp,
+    TokioClock, WeightError,
     aws_config::{
         ConfigError, ConfigFault, ProfileFile, ProfileFileKind, RetryConfig, RetryMode,
         SettingFault, SettingOrigin,
@@ -33,6 +33,7 @@ use paceline::{
     operation::{
         Next, NotSending, OuterAttempt, Plain, Reported, Reporting, StopReason, Verdict, Waiter,
     },
+    pool::PoolError,
     scope::ScopeRefused,
     set::{Binding, SetError, Weights},
     strategy::{
@@ -204,6 +205,17 @@ fn every_type() -> Shown {
     let permit = set.try_acquire(at(1), &[1, 1]).expect("tokens are there");
     show!(permit, set.reserve(at(1), &[1, 1]).expect("in range"));
     show!(SendLimiter::new(set));
+
+    // pool
+    let pool = SendPool::new([rates(), rates()]).expect("a pool");
+    let permit = pool.try_acquire(at(1), 1).expect("tokens are there");
+    show!(
+        PoolError::<AcquireError>::Members { given: 9, most: 8 },
+        pool.snapshot(at(1), 1).next().expect("a member"),
+        permit,
+        pool.reserve(at(1), 1).expect("in range"),
+        pool,
+    );
 
     // snapshot
     let quota = RetryQuota::new(500);

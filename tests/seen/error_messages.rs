@@ -16,6 +16,7 @@ use paceline::{
     config::{SettingsError, StrategyBuilder},
     law::PacedSettings,
     operation::{NotSending, StopReason},
+    pool::PoolError,
     scope::ScopeRefused,
     set::SetError,
     strategy::{ForeignToken, InitialTokenRefused, NotAdmitted, RetryRefused},
@@ -169,4 +170,39 @@ fn what_is_not_sent_says_so() {
         message.starts_with("not sent: the send rate asks for a wait of 10.0"),
         "{message}"
     );
+}
+
+#[test]
+fn messages_of_pools_name_the_member() {
+    let errors: [(&str, Box<dyn Error>); 5] = [
+        (
+            "9 members: a pool of this type has one to 8",
+            Box::new(PoolError::<AcquireError>::Members { given: 9, most: 8 }),
+        ),
+        (
+            "members 0 and 2 are one limiter",
+            Box::new(PoolError::<AcquireError>::Twice { members: [0, 2] }),
+        ),
+        (
+            "no member is chosen",
+            Box::new(PoolError::<AcquireError>::NotChosen),
+        ),
+        (
+            "every member is shut, paused or spent: a wait of 1s",
+            Box::new(PoolError::<AcquireError>::Spent { wait: SECOND }),
+        ),
+        (
+            "member 1: limit 0: not in time: the send rate asks for a wait of 1s",
+            Box::new(PoolError::Member {
+                index: 1,
+                error: SetError::Limit {
+                    limit: 0,
+                    error: AcquireError::NotInTime { wait: SECOND },
+                },
+            }),
+        ),
+    ];
+    for (message, error) in errors {
+        assert_eq!(said(&*error), [message]);
+    }
 }

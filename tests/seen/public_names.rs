@@ -28,7 +28,7 @@ fn at_the_root() -> BTreeSet<&'static str> {
 
 #[test]
 fn the_root_has_what_most_programs_name() {
-    let buckets = "RetryQuota SendRate SendSet SendLimiter Background";
+    let buckets = "RetryQuota SendRate SendSet SendPool SendLimiter Background";
     let permits =
         "QuotaPermit SendPermit Reservation Outcome Part SendRateSnapshot ControlLaw Class";
     let errors = "AcquireError WeightError";

@@ -17,6 +17,7 @@ mod golden_generation_2_0;
 mod golden_generation_2_1;
 mod hinted_service;
 mod learned_rate;
+mod members;
 mod rules;
 mod seen;
 mod several_limits;

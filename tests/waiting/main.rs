@@ -12,6 +12,7 @@ mod in_flight;
 mod interrupts;
 mod loops;
 mod panics;
+mod pools;
 mod proportion;
 mod rises;
 mod runtimes;

@@ -62,8 +62,9 @@ impl Middleware for Pacing {
             let copy = (!attempt.is_last()).then(|| request.try_clone()).flatten();
             attempts.set_repeatable(copy.is_some() || attempt.is_last());
             let outer = attempts.outer();
-            if let Some(outer) = outer.filter(|_| self.marks) {
-                extensions.insert(outer);
+            if self.marks {
+                extensions.insert(attempt);
+                outer.map(|outer| extensions.insert(outer));
             }
             if let Some(header) = self.tells {
                 header.tell(&attempt, request.headers_mut());

@@ -344,12 +344,16 @@ impl Pacing {
         self
     }
 
-    /// Puts the [`OuterAttempt`](paceline::operation::OuterAttempt) into the extensions of each
-    /// request, for later middlewares that send the request in another task. A loop of paceline
-    /// there finds the mark, and sends once.
+    /// Puts the [`OuterAttempt`](paceline::operation::OuterAttempt) and the
+    /// [`Attempt`](paceline::operation::Attempt) into the extensions of each request, for later
+    /// middlewares. The mark allocates if a request has no extensions.
     ///
-    /// Loops that the middlewares await need no mark. A mark allocates if a request has no
-    /// extensions.
+    /// A loop of paceline in another task finds the outer attempt there, and sends once. Loops that
+    /// the middlewares await need no mark.
+    ///
+    /// A middleware that signs a request reads from the attempt which of several keys to sign with
+    /// ([`Attempt::member`](paceline::operation::Attempt::member)). The same holds behind the
+    /// middleware for language models.
     #[must_use]
     pub const fn mark_requests(mut self) -> Self {
         self.marks = true;

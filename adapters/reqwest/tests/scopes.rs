@@ -8,9 +8,12 @@ use alloc::sync::Arc;
 use core::time::Duration;
 use std::sync::Mutex;
 
+use http::Extensions;
 use kit::{Always, BROKEN, OK, Server};
-use paceline::{RetryStrategy, Standard};
+use paceline::{Adaptive, RetryStrategy, Standard, law::PacedSettings, operation::Attempt};
 use paceline_reqwest::Pacing;
+use reqwest::{Request, Response};
+use reqwest_middleware::{ClientBuilder, Middleware, Next};
 use support::{client, status};
 
 /// Of which one retry after a 500 can be paid.
@@ -78,4 +81,46 @@ async fn a_closure_chooses_by_the_request() {
         assert_eq!(status(client.get(url).send().await), 500);
         assert_eq!(server.requests(), requests);
     }
+}
+
+/// Notes which key each request is to be signed with.
+struct Sign(Arc<Mutex<Vec<usize>>>);
+
+#[async_trait::async_trait]
+impl Middleware for Sign {
+    async fn handle(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> reqwest_middleware::Result<Response> {
+        let attempt = extensions.get::<Attempt>().expect("it is marked");
+        let signed = self.0.lock();
+        signed
+            .expect("no test panicked in here")
+            .push(attempt.member());
+        next.run(request, extensions).await
+    }
+}
+
+#[tokio::test]
+async fn a_middleware_behind_signs_with_the_key_that_serves() {
+    let strategy = Adaptive::builder()
+        .paced(PacedSettings::fixed(1, Duration::from_secs(3_600)).expect("in range"))
+        .backoff(Arc::new(Always(Duration::ZERO)))
+        .members(3)
+        .build()
+        .expect("in range");
+    let signed = Arc::<Mutex<Vec<usize>>>::default();
+    let bare = support::bare().build().expect("a client");
+    let client = ClientBuilder::new(bare)
+        .with(Pacing::new(strategy).mark_requests())
+        .with(Sign(signed.clone()))
+        .build();
+    let server = Server::with(&[BROKEN, OK, OK]).await;
+    for _ in 0..2 {
+        assert_eq!(status(client.get(&server.url).send().await), 200);
+    }
+    // Each has a token for one request.
+    assert_eq!(*signed.lock().expect("no test panicked in here"), [0, 1, 2]);
 }

@@ -23,8 +23,14 @@ macro_rules! of_the_head {
             request.extensions().get().copied()
         }
 
-        fn mark(&self, request: &mut Self::Sent, outer: paceline::operation::OuterAttempt) {
-            request.extensions_mut().insert(outer);
+        fn mark(
+            &self,
+            request: &mut Self::Sent,
+            attempt: paceline::operation::Attempt,
+            outer: Option<paceline::operation::OuterAttempt>,
+        ) {
+            request.extensions_mut().insert(attempt);
+            outer.map(|outer| request.extensions_mut().insert(outer));
         }
 
         fn tell(

@@ -92,10 +92,10 @@ pub trait Replay<Req> {
         None
     }
 
-    /// Marks `request` with its attempt for loops in other tasks: see
+    /// Puts the attempt into `request`, for the services inside and for loops in other tasks: see
     /// [`RetryLayer::mark_requests`](crate::RetryLayer::mark_requests). Does nothing by default.
-    fn mark(&self, request: &mut Self::Sent, outer: OuterAttempt) {
-        let _ = (request, outer);
+    fn mark(&self, request: &mut Self::Sent, attempt: Attempt, outer: Option<OuterAttempt>) {
+        let _ = (request, attempt, outer);
     }
 
     /// Adds the number of the attempt to `request`: see

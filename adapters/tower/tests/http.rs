@@ -11,6 +11,7 @@ use core::{
     task::{Context, Poll},
     time::Duration,
 };
+use std::sync::Mutex;
 
 use axum::{Router, extract::State, http::StatusCode, response::IntoResponse};
 use http::{Method, Request, Response};
@@ -27,6 +28,7 @@ use paceline::{
     classify::{Classifier, HttpResponseParts, MAX_REFUSAL_BODY, RefusalClassifier},
     headers::AttemptHeader,
     law::PacedSettings,
+    operation::Attempt,
     set::Weights,
     strategy::AttemptCharge,
 };
@@ -494,7 +496,7 @@ async fn a_service_hears_which_attempt_it_gets() {
             ["attempt=1; max=3", "attempt=2; max=3", "attempt=3; max=3"],
         ),
     ] {
-        let told = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let told = Arc::new(Mutex::new(Vec::new()));
         let seen = told.clone();
         let busy = tower::service_fn(move |request: Request<String>| {
             let value = request.headers().get(header.name());
@@ -546,4 +548,33 @@ async fn a_service_in_another_task_finds_the_mark_if_asked_to() {
             .expect("an answer");
         assert_eq!(asked.load(SeqCst), sends, "{marks}");
     }
+}
+
+#[tokio::test]
+async fn a_service_inside_signs_with_the_key_that_serves() {
+    let strategy = Adaptive::builder()
+        .paced(PacedSettings::fixed(1, Duration::from_secs(3_600)).expect("in range"))
+        .backoff(Arc::new(Always(Duration::ZERO)))
+        .members(3)
+        .build()
+        .expect("in range");
+    let signed = Arc::new(Mutex::new(Vec::new()));
+    let keys = signed.clone();
+    let signs = tower::service_fn(move |request: Request<String>| {
+        let attempt = request.extensions().get::<Attempt>().copied();
+        let mut keys = keys.lock().expect("no test panicked in here");
+        keys.push(attempt.map(|attempt| attempt.member()));
+        let status = if keys.len() == 1 { 500 } else { 200 };
+        async move {
+            let answer = Response::builder().status(status).body(());
+            Ok::<_, BoxError>(answer.expect("an answer"))
+        }
+    });
+    let service = RetryLayer::http(strategy).mark_requests().layer(signs);
+    for _ in 0..2 {
+        let request = Request::get("/").body(String::new()).expect("a request");
+        service.clone().oneshot(request).await.expect("an answer");
+    }
+    let signed = signed.lock().expect("no test panicked in here");
+    assert_eq!(*signed, [Some(0), Some(1), Some(2)]);
 }

@@ -5,6 +5,7 @@
 //! | module | has |
 //! |---|---|
 //! | [`law`] | the settings of the paced and the declared law, and what a service declares |
+//! | [`pool`] | one of several limiters for one request: permits, places and errors |
 //! | [`set`] | several limits on one request: permits, places and errors |
 //! | [`snapshot`] | states at one moment, for diagnostics |
 //!
@@ -29,6 +30,7 @@ mod limit;
 mod line;
 mod padded;
 mod permit;
+pub mod pool;
 mod print;
 pub mod set;
 #[cfg(feature = "serde")]
@@ -45,6 +47,7 @@ pub use atomic::{Background, Reservation, RetryQuota, SendRate, SendRateSnapshot
 pub use law::outcome::{ControlLaw, Outcome, Part};
 pub use limit::{AskedFor, Limit};
 pub use permit::{AcquireError, Class, QuotaPermit, SendPermit, WeightError};
+pub use pool::SendPool;
 pub use set::SendSet;
 pub use time::Timestamp;
 

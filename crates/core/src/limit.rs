@@ -1,4 +1,4 @@
-//! What a limiter limits by: one send rate, or several.
+//! What a limiter limits by: one send rate, or several, or a pool of either.
 
 use core::{fmt, ops::Deref, task::Waker, time::Duration};
 
@@ -88,7 +88,7 @@ pub enum Deadline {
 
 impl Deadline {
     /// Returns the deadline of a request that is made at `now`, and the time until then.
-    fn of(self, now: Timestamp) -> Option<(Timestamp, Duration)> {
+    pub(crate) fn of(self, now: Timestamp) -> Option<(Timestamp, Duration)> {
         let deadline = match self {
             Self::Never => return None,
             Self::Within(span) => now.saturating_add(span),
@@ -98,8 +98,8 @@ impl Deadline {
     }
 }
 
-/// What a limiter limits by: whatever holds a [`SendRate`], or a [`SendSet`]. No other type can
-/// implement it.
+/// What a limiter limits by: whatever holds a [`SendRate`], a [`SendSet`], or a
+/// [`SendPool`](crate::SendPool) of either. No other type can implement it.
 pub trait Limit: Sized {
     /// The tokens that a request asks for.
     type Weights;
@@ -111,7 +111,7 @@ pub trait Limit: Sized {
     type Held: InLine<Permit = Self::Permit>;
     /// The same limit, borrowed.
     #[doc(hidden)]
-    type Ref<'a>: Limit<Weights = Self::Weights, Permit = Self::Permit, Error = Self::Error>
+    type Ref<'a>: Limit<Weights = Self::Weights, Permit = Self::Permit, Error = Self::Error> + Clone
     where
         Self: 'a;
 
@@ -159,6 +159,33 @@ pub trait Limit: Sized {
     /// Returns the error of a request that `limit` refuses.
     #[doc(hidden)]
     fn refused(limit: usize, why: AcquireError) -> Self::Error;
+
+    /// Returns how long a refused request would have had to wait, `None` if it can never go.
+    #[doc(hidden)]
+    fn wait_of(error: &Self::Error) -> Option<Duration>;
+
+    /// Returns the whole tokens that are left, and whether none can be had: in a pause, or where a
+    /// declared limit is spent.
+    #[doc(hidden)]
+    fn room(&self, now: Timestamp, weights: &Self::Weights, class: Class) -> (u64, bool);
+
+    /// Returns how long a request at the end of the line would wait, `None` if it would not, and the
+    /// time in which its own tokens are minted; or why there is no such request.
+    #[doc(hidden)]
+    fn ahead(
+        &self,
+        now: Timestamp,
+        weights: &Self::Weights,
+        class: Class,
+    ) -> Result<(Option<Duration>, Duration), Self::Error>;
+
+    /// Returns `true` if both are the same limiter.
+    #[doc(hidden)]
+    fn is_same(&self, other: &Self) -> bool;
+
+    /// Returns `Ok` if whatever can be asked of `first` can be asked of this limiter.
+    #[doc(hidden)]
+    fn check_like(&self, first: &Self) -> Result<(), Self::Error>;
 }
 
 /// A [`Limit`] that `W` can ask for tokens: `u32` one send rate, and whatever has as many numbers as
@@ -240,6 +267,34 @@ impl<R: Deref<Target = SendRate>> Limit for R {
     fn refused(_: usize, why: AcquireError) -> AcquireError {
         why
     }
+
+    fn wait_of(error: &AcquireError) -> Option<Duration> {
+        error.wait()
+    }
+
+    fn room(&self, now: Timestamp, weight: &u32, class: Class) -> (u64, bool) {
+        self.ask(now, *weight, class).room()
+    }
+
+    fn ahead(
+        &self,
+        now: Timestamp,
+        weight: &u32,
+        class: Class,
+    ) -> Result<(Option<Duration>, Duration), AcquireError> {
+        let ask = self.ask(now, *weight, class);
+        ask.check()?;
+        Ok((ask.wait(), ask.span()))
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        let (own, other): (&SendRate, &SendRate) = (self, other);
+        core::ptr::eq(own, other)
+    }
+
+    fn check_like(&self, _: &Self) -> Result<(), AcquireError> {
+        Ok(())
+    }
 }
 
 impl<R: Deref<Target = SendRate>> AskedFor<u32> for R {
@@ -295,6 +350,37 @@ impl<R: Deref<Target = SendRate> + Clone, const N: usize> Limit for SendSet<R, N
 
     fn refused(limit: usize, error: AcquireError) -> SetError {
         SetError::Limit { limit, error }
+    }
+
+    fn wait_of(error: &SetError) -> Option<Duration> {
+        error.wait()
+    }
+
+    fn room(&self, now: Timestamp, weights: &Self::Weights, class: Class) -> (u64, bool) {
+        weights
+            .as_ref()
+            .map_or((0, false), |weights| self.room(now, weights, class))
+    }
+
+    fn ahead(
+        &self,
+        now: Timestamp,
+        weights: &Self::Weights,
+        class: Class,
+    ) -> Result<(Option<Duration>, Duration), SetError> {
+        self.ahead(now, weights.as_ref().map_err(|error| *error)?, class)
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        let others = other.rates().map(core::ptr::from_ref::<SendRate>);
+        self.rates().map(core::ptr::from_ref).eq(others)
+    }
+
+    fn check_like(&self, first: &Self) -> Result<(), SetError> {
+        let weights = [1; N];
+        let given = first.rates().count();
+        self.checked(weights.get(..given).unwrap_or(&weights))
+            .map(drop)
     }
 }
 

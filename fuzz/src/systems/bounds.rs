@@ -32,6 +32,8 @@ pub(super) const USED_PUBLISHED: f64 = 0.1;
 pub(super) const USED_PACED: f64 = 0.4;
 /// What sets of two limits use at least of the one that is less.
 pub(super) const USED_PAIR: f64 = 0.6;
+/// What a pool uses at least of what all its members offer.
+pub(super) const USED_POOL: f64 = 0.9;
 /// A client may know of a reset so many times the rounding of resets and a trip later. What was
 /// sent before that, or was overtaken by a later request so many trips ago, may be in no report.
 pub(super) const RESETS: u64 = 2;

@@ -83,7 +83,7 @@ impl System {
     /// Whether each number is one that the generator may choose.
     fn is_in_range(&self) -> bool {
         let kinds = self.kind < 3
-            && self.shape < 4
+            && self.shape < 5
             && self.law < 7
             && (self.law < 4 || self.shape == 3)
             && self.family < 12

@@ -17,6 +17,8 @@ pub enum Range {
     Wide,
     /// Operations of a strategy, under every law.
     Operations,
+    /// Pools, whose members have unequal limits.
+    Pools,
     /// As wide, of a service whose reports cannot be used.
     Unusable,
 }
@@ -50,6 +52,10 @@ pub fn draw(range: Range, seed: u64) -> System {
     };
     if range == Range::Operations {
         operations(&mut system, rng);
+        return system;
+    }
+    if range == Range::Pools {
+        pools(&mut system, rng);
         return system;
     }
     if range == Range::Wide && one_in(rng, 5) {
@@ -91,7 +97,7 @@ fn service(system: &mut System, range: Range, rng: &mut Rng) {
             system.window = 1_000 * spread(rng, 1, 60);
             system.limit = (system.window / 1_000 * rng.u64(1..20)).max(3);
         }
-        Range::Wide | Range::Operations => {
+        Range::Wide | Range::Operations | Range::Pools => {
             system.kind = [0, 0, 1, 1, 2][rng.usize(0..5)];
             system.window = 1_000 * spread(rng, 1, 86_400);
             system.limit = spread(rng, 5, 1_000_000);
@@ -142,7 +148,9 @@ fn other_law(system: &mut System, rng: &mut Rng) {
 fn workers(system: &mut System, range: Range, rng: &mut Rng) {
     system.clients = match range {
         Range::Narrow | Range::Untold | Range::Classes => 1,
-        Range::Wide | Range::Operations | Range::Unusable => [1, 1, 1, 2, 3, 4][rng.usize(0..6)],
+        Range::Wide | Range::Operations | Range::Pools | Range::Unusable => {
+            [1, 1, 1, 2, 3, 4][rng.usize(0..6)]
+        }
     };
     system.workers = rng.u64(1..=16);
     let classes = range == Range::Unusable && one_in(rng, 3);
@@ -192,7 +200,7 @@ fn trouble(system: &mut System, range: Range, rng: &mut Rng) {
     if one_in(rng, 3) {
         system.cost = match range {
             Range::Narrow | Range::Untold | Range::Classes => 1,
-            Range::Wide | Range::Operations | Range::Unusable => rng.u64(1..3),
+            Range::Wide | Range::Operations | Range::Pools | Range::Unusable => rng.u64(1..3),
         };
         system.cost_low = rng.u64(20..=100);
         system.cost_high = rng.u64(100..=200);
@@ -402,6 +410,39 @@ fn sets(system: &mut System, rng: &mut Rng) {
         system.pause = 1_000;
     }
     system.run = (15 * system.window.max(system.window2)).max(300_000);
+}
+
+/// Members with a declared or a known limit each, and workers that want more than all of them.
+fn pools(system: &mut System, rng: &mut Rng) {
+    system.shape = 4;
+    system.law = rng.u64(0..2);
+    system.kind = if system.law == 0 { rng.u64(0..2) } else { 1 };
+    system.reset = rng.u64(0..3);
+    system.clients = rng.u64(2..=8);
+    system.window = 1_000 * spread(rng, 1, 60);
+    system.window2 = 1_000 * spread(rng, 1, 60);
+    system.limit = spread(rng, 5, 300);
+    system.limit2 = spread(rng, 5, 300);
+    if system.law == 0 && rng.bool() {
+        system.heavy = (system.limit.min(system.limit2) / 4).max(1);
+        system.heavies = spread(rng, 5, 300);
+    }
+    if one_in(rng, 3) {
+        system.cancel = spread(rng, 2, 100);
+    }
+    if one_in(rng, 3) {
+        system.forget = spread(rng, 1, 5);
+    }
+    // The workers are able to use one and a half times what there is.
+    let each = |limit: u64, window: u64| limit * 1_000_000 / window;
+    let others = (system.clients - 1) * each(system.limit2, system.window2);
+    let all = each(system.limit, system.window) + others;
+    system.trip = spread(rng, 5_000, 300_000);
+    system.workers = (all * system.trip * 3 / 2 / 1_000_000_000).clamp(8, 512);
+    system.trip = system
+        .trip
+        .min(system.workers * 1_000_000_000 * 2 / (3 * all).max(1));
+    system.run = (15 * system.window.max(system.window2)).max(120_000);
 }
 
 /// Chooses trips and pauses, so that workers want half as much again as there is at least.

@@ -26,6 +26,7 @@ mod draw;
 mod operations;
 mod operations_steps;
 mod oracle;
+mod pools;
 mod promises;
 mod service;
 mod sets;

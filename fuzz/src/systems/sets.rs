@@ -64,7 +64,7 @@ pub(super) struct World<'a> {
 }
 
 /// Returns limit and window of the limit with this number.
-fn size(system: &System, number: usize) -> (u64, u64) {
+pub(super) fn size(system: &System, number: usize) -> (u64, u64) {
     match number {
         0 => (system.limit, system.window),
         _ => (system.limit2, system.window2),
@@ -78,11 +78,11 @@ pub(super) fn dimension(number: usize) -> Dimension {
     }
 }
 
-fn limiter(system: &System, number: usize) -> SendRate {
+pub(super) fn limiter(system: &System, number: usize, counts: Dimension) -> SendRate {
     let (limit, window) = size(system, number);
     let start = Timestamp::ZERO;
     if system.law == 0 {
-        let settings = DeclaredSettings::new().dimension(dimension(number));
+        let settings = DeclaredSettings::new().dimension(counts);
         return SendRate::declared(settings, start);
     }
     let fixed = PacedSettings::fixed(to_u32(limit), Duration::from_millis(window));
@@ -96,7 +96,9 @@ pub(super) fn play(system: &System) -> Played {
     let is_pair = system.shape == 1;
     let count = if is_pair { 2 } else { system.clients + 1 };
     let count = usize::try_from(count).unwrap_or(2);
-    let rates: Vec<_> = (0..count).map(|number| limiter(system, number)).collect();
+    let rates: Vec<_> = (0..count)
+        .map(|number| limiter(system, number, dimension(number)))
+        .collect();
     let limits: Vec<_> = if is_pair {
         vec![[0, 1], [1, 0]]
     } else if system.set_order == 0 {

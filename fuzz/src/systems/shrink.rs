@@ -35,7 +35,8 @@ impl System {
             && self.phase < self.window
             && self.window2 > 0
             && self.limit2 > 0
-            && (self.shape != 2 || self.heavy <= self.limit2)
+            && (![2, 4].contains(&self.shape) || self.heavy <= self.limit2)
+            && (self.shape != 4 || self.clients <= 8)
     }
 
     /// Returns a smaller system with a fault called `fault`, as small as a greedy search finds.

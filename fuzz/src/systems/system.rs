@@ -44,7 +44,7 @@ system! {
     /// The seed of all chance in the run.
     seed: 0,
     /// 0: clients of one service, 1: sets over two limits, 2: tenants under a limit that they
-    /// share, 3: operations of a strategy.
+    /// share, 3: operations of a strategy, 4: a pool whose members are the clients.
     shape: 0,
     /// The law: 0 declared, 1 a fixed rate, 2 paced, 3 published, 4 and 5 the presets for a shared
     /// and an exclusive limit, 6 in bulk, of operations only.

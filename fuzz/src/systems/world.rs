@@ -17,7 +17,7 @@ use super::service::Service;
 use super::system::System;
 use super::wait::Waiting;
 use super::{MILLI, SECOND, bounds};
-use super::{operations, sets};
+use super::{operations, pools, sets};
 
 /// The clients' clocks at the start.
 const START: u64 = 1_000 * SECOND;
@@ -136,6 +136,7 @@ pub fn play(system: &System) -> Played {
     match system.shape {
         1 | 2 => return sets::play(system),
         3 => return operations::play(system),
+        4 => return pools::play(system),
         _ => {}
     }
     let start = Timestamp::from_nanos(START);

@@ -32,6 +32,7 @@ impl Adaptive {
             manner: &self.engine.common.pace.manner,
             rate: &self.rate,
             set: self.set.is_several().then_some(&self.set),
+            members: self.members.as_deref(),
             clock: &self.engine.common.clock,
         }
     }
@@ -121,7 +122,7 @@ impl Adaptive {
             }
         }
         // An attempt that waits for several limits counts even if it is refused as stalled.
-        if begins && (self.set.is_several() || stalled.is_none()) {
+        if begins && (self.is_several() || stalled.is_none()) {
             counts.one(Tally::Delayed);
             if background {
                 counts.one(Tally::DelayedBackground);

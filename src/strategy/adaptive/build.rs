@@ -6,9 +6,10 @@ use super::{Adaptive, Pace};
 use crate::{
     ControlLaw,
     law::{DeclaredSettings, Dimension, PacedSettings, PacedSettingsError},
+    pool::MemberSnapshot,
     strategy::{
-        builder::StrategyBuilder, choices::choose, engine::Plan, settings::SettingsError,
-        turn::Manner,
+        builder::StrategyBuilder, choices::choose, engine::Plan, members::Choice,
+        settings::SettingsError, turn::Manner,
     },
 };
 
@@ -119,8 +120,45 @@ impl StrategyBuilder<Adaptive> {
         self
     }
 
+    /// Ranks the [members](Self::members) for each attempt by `choose`, as
+    /// [`SendPool::choosing`](crate::SendPool::choosing) does. By default by what is left.
+    pub fn choosing(
+        mut self,
+        choose: impl Fn(&MemberSnapshot) -> Option<u64> + Send + Sync + 'static,
+    ) -> Self {
+        self.choices.choosing = Some(Choice::new(choose));
+        self
+    }
+
     choose! {
         choices:
+        /// Lets one of `count` members serve each attempt, as in a [`SendPool`](crate::SendPool): 1
+        /// by default, 16 at most.
+        ///
+        /// For a client with several keys, accounts or endpoints. Each member has send rates with the
+        /// settings of the strategy, and learns for itself. The quota is that of all. An attempt goes
+        /// by the member that lets it go first
+        /// ([`Attempt::member`](crate::operation::Attempt::member)), and its outcome is recorded
+        /// there. A retry may go to another member, unless the operation
+        /// [stays](crate::Operation::same_member).
+        ///
+        /// # Examples
+        ///
+        /// ```
+        /// use std::time::Duration;
+        /// use paceline::{Adaptive, Failure, RetryStrategyExt, law::PacedSettings};
+        ///
+        /// let keys = ["key-a", "key-b", "key-c"];
+        /// let each = PacedSettings::fixed(40, Duration::from_secs(60))?;
+        /// let strategy = Adaptive::builder().paced(each).members(keys.len()).build()?;
+        /// for expected in keys {
+        ///     let sent = strategy.run(|attempt| Ok::<_, Failure>(keys[attempt.member()]));
+        ///     assert_eq!(sent.unwrap(), expected);
+        /// }
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
+        members(count: usize);
+
         /// Ends the retries of [`bulk`](Self::bulk) when all has been throttled for `span`: 5 minutes
         /// by default. It is also the longest wait that the service may ask for.
         stall_timeout(span: Duration);
@@ -199,6 +237,8 @@ impl StrategyBuilder<Adaptive> {
             paced: self.choices.paced,
             declared: self.choices.declared,
             also: self.choices.also.clone(),
+            members: self.choices.members.unwrap_or(1),
+            choosing: self.choices.choosing.clone(),
             stall_timeout: self.choices.stall_timeout(),
         };
         self.choices.into_plan(pace)

@@ -25,7 +25,7 @@ impl Adaptive {
         // A caller that took no turn has no permit. The time of its send is not known.
         let first = token.send_permit().unwrap_or(SendPermit::sent_at(now));
         // The further permits of a single send rate are those of a gate.
-        let is_several = self.set.is_several() && token.is_sent();
+        let is_several = self.is_several() && token.is_sent();
         move |limit| {
             if is_several {
                 token.permit_of(limit)
@@ -44,13 +44,13 @@ impl Adaptive {
         } else {
             self.settle(token, reports, clock.now())
         };
-        let is_exact = self.set.is_several() || self.engine.common.pace.manner.exact_timing;
+        let is_exact = self.is_several() || self.engine.common.pace.manner.exact_timing;
         let untimed = !is_exact && outcome == Outcome::NotThrottled;
         if untimed && self.rate.count_untimed() {
             return;
         }
         let now = clock.now();
-        if self.set.is_several() || costs.is_some() {
+        if self.is_several() || costs.is_some() {
             self.record_each(token, now, outcome, costs, is_exact);
         } else {
             // There is nothing to share out.
@@ -76,7 +76,7 @@ impl Adaptive {
             let permit = all(limit)?;
             Some(cost.map_or(permit, |cost| permit.costing(*cost)))
         };
-        self.set
+        self.set_of(token)
             .record_each(now, permits, outcome, |rate, permit, part| {
                 self.record_at(rate, now, permit, part, is_exact);
             });
@@ -111,7 +111,10 @@ impl Adaptive {
         let costs = reports.costs().filter(|_| token.is_sent())?.as_slice();
         let permit = SetPermit::of(self.taken(token, now));
         // Costs that do not fit leave the estimate spent.
-        self.set.settle(now, permit, costs).ok().map(|()| costs)
+        self.set_of(token)
+            .settle(now, permit, costs)
+            .ok()
+            .map(|()| costs)
     }
 
     /// Hands on what the service declares.
@@ -121,7 +124,7 @@ impl Adaptive {
             return;
         };
         let permits = self.taken(token, now);
-        self.set
+        self.set_of(token)
             .observe_each(now, permits, limits, |rate, observed| {
                 self.note_declared(rate, now, observed);
             });
@@ -186,13 +189,13 @@ impl Adaptive {
         }
         let counts = &self.engine.counts;
         if counts.is(Condition::Limiting)
-            && !self.set.rates().any(SendRate::is_limiting)
+            && !self.rates().any(SendRate::is_limiting)
             && counts.note(Condition::Limiting, false)
         {
             self.engine.tell(|| EventKind::Recovered);
         }
         if self.obeys_limits() && !counts.is(Condition::Unheard) {
-            let unheard = self.set.rates().find(|rate| rate.is_unheard());
+            let unheard = self.rates().find(|rate| rate.is_unheard());
             if let Some(rate) = unheard.filter(|_| counts.note(Condition::Unheard, true)) {
                 let dimension = rate.obeys().unwrap_or_default();
                 let ignored = rate.ignored_reports();

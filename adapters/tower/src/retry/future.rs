@@ -169,8 +169,8 @@ where
                         attempts.set_repeatable(this.next.is_some());
                     }
                     let (outer, settings) = (attempts.outer(), &this.shared.settings);
-                    if let Some(outer) = outer.filter(|_| settings.marks) {
-                        this.shared.replay.mark(&mut request, outer);
+                    if settings.marks {
+                        this.shared.replay.mark(&mut request, attempt, outer);
                     }
                     if let Some(header) = settings.tells {
                         this.shared.replay.tell(&mut request, &attempt, header);

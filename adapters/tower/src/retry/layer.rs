@@ -182,12 +182,14 @@ impl<S: RetryStrategy + ?Sized, C, K> RetryLayer<S, C, K> {
         self
     }
 
-    /// Puts the [`OuterAttempt`](paceline::operation::OuterAttempt) into the extensions of each
-    /// request, for a service that sends in another task. A loop there finds the mark, and sends
-    /// once.
+    /// Puts the [`OuterAttempt`](paceline::operation::OuterAttempt) and the
+    /// [`Attempt`](paceline::operation::Attempt) into the extensions of each request, for the
+    /// services inside. The mark allocates if a request has no extensions.
     ///
-    /// Loops that the service's future polls need no mark. A mark allocates if a request has no
-    /// extensions.
+    /// A loop in another task finds the outer attempt there, and sends once. Loops that the
+    /// service's future polls need no mark. A service that signs requests reads from the attempt
+    /// which of several keys to sign with
+    /// ([`Attempt::member`](paceline::operation::Attempt::member)).
     #[must_use]
     pub fn mark_requests(mut self) -> Self {
         self.settings.marks = true;

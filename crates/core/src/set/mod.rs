@@ -21,6 +21,7 @@ pub use permit::SetPermit;
 pub use weights::Weights;
 
 use core::ops::Deref;
+use core::time::Duration;
 use core::{array, fmt};
 
 use crate::law::{LimitReports, Observed};
@@ -295,6 +296,40 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
             Some(Binding { limit, wait })
         });
         waits.reduce(Binding::later)
+    }
+
+    /// Returns the whole tokens that are left of the limit with the least, and whether one of them
+    /// has none to give.
+    pub(crate) fn room(&self, now: Timestamp, weights: &[u32; N], class: Class) -> (u64, bool) {
+        let rooms = self
+            .weighed(weights)
+            .map(|(_, rate, weight)| rate.ask(now, weight, class).room());
+        rooms.fold((u64::MAX, false), |(least, is_closed), (left, closed)| {
+            (least.min(left), is_closed || closed)
+        })
+    }
+
+    /// Returns how long a request would wait for the limit that is due last, and the longest time in
+    /// which a limit mints its tokens.
+    pub(crate) fn ahead(
+        &self,
+        now: Timestamp,
+        weights: &[u32; N],
+        class: Class,
+    ) -> Result<(Option<Duration>, Duration), SetError> {
+        let mut longest = Duration::ZERO;
+        for (limit, rate, weight) in self.weighed(weights) {
+            let ask = rate.ask(now, weight, class);
+            ask.check().map_err(|error| SetError::Limit {
+                limit,
+                error: error.into(),
+            })?;
+            longest = longest.max(ask.span());
+        }
+        let wait = self
+            .binding(now, weights, class)
+            .map(|binding| binding.wait);
+        Ok((wait, longest))
     }
 
     /// Takes a place in the line of each limit: first come, first served in each.

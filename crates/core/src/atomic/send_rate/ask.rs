@@ -316,6 +316,33 @@ impl Ask<'_> {
         Some(engaged.wait(now, nanos))
     }
 
+    /// Returns the time in which the tokens are minted, at today's rate.
+    pub(crate) fn span(self) -> Duration {
+        let engaged = self.rate.engaged();
+        let line = engaged.and_then(|engaged| engaged.line_at(engaged.law.elapsed(self.now)));
+        let token = line.map_or(0, |line| line.rate.nanos_per_token());
+        Duration::from_nanos(token).saturating_mul(self.weight)
+    }
+
+    /// Returns the whole tokens that are left, of the declared limit with the least or else in the
+    /// bucket, and whether none can be had: in a pause, or where a declared limit is spent.
+    pub(crate) fn room(self) -> (u64, bool) {
+        let Some(engaged) = self.rate.engaged() else {
+            return (u64::MAX, false);
+        };
+        let elapsed = engaged.law.elapsed(self.now);
+        engaged.adaptation().catch_up(elapsed);
+        let Some(line) = engaged.line_at(elapsed) else {
+            return (u64::MAX, false);
+        };
+        let held = engaged.available(&line, elapsed) >> u64::BITS;
+        let limits = engaged.law.limits();
+        let declared = limits.and_then(|limits| limits.left(elapsed, engaged.sent()));
+        let left = declared.unwrap_or(u64::try_from(held).unwrap_or(u64::MAX));
+        let is_barred = engaged.reports().may_go(elapsed, self.weight).is_err();
+        (left, is_barred || line.is_paused())
+    }
+
     /// Refuses a weight that can never be taken at once.
     pub(crate) fn check_now(self) -> Result<(), WeightError> {
         let Self { now, weight, .. } = self;

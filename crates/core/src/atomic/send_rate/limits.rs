@@ -151,6 +151,14 @@ impl Limits {
         wait
     }
 
+    /// Returns the whole tokens that are left after the send at `sent` of the limit with the least,
+    /// `None` if none is declared.
+    pub(super) fn left(&self, now: u64, sent: u64) -> Option<u64> {
+        let left = |ledger: Ledger| ledger.standing(now, sent).level().0 >> 20; // an amount
+        let least = self.ledgers().map(left).min()?;
+        Some(u64::try_from(least).unwrap_or(0))
+    }
+
     /// Returns the least declared limit: of those whose size the service has `told`, or of all.
     pub(super) fn least(&self, told: bool) -> Option<u32> {
         let limit = |ledger: Ledger| (ledger.limit_told || !told).then_some(ledger.limit);

@@ -261,10 +261,7 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
 
     /// Returns the time in which its tokens are minted, at today's rate.
     pub(crate) fn span(&self, now: Timestamp) -> Duration {
-        let engaged = self.rate.engaged();
-        let line = engaged.and_then(|engaged| engaged.line_at(engaged.law.elapsed(now)));
-        let token = line.map_or(0, |line| line.rate.nanos_per_token());
-        Duration::from_nanos(token).saturating_mul(self.weight)
+        self.ask(now).span()
     }
 
     /// Puts a place that was claimed back into the line, where it was. Where there was no line, it

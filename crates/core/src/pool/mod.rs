@@ -1,0 +1,610 @@
+//! One of several limiters for one request: a pool of keys, accounts or endpoints.
+//!
+//! A request stands in the line of each member. Its places are reservations like any others, so the
+//! order of each line stays as it is. The first turn that comes is claimed, and the other places go
+//! back as those of a wait that was cancelled. A place holds nothing that another thread waits for,
+//! so pools that overlap never wait for each other.
+
+mod error;
+mod guard;
+mod permit;
+
+pub use error::PoolError;
+#[doc(hidden)]
+pub use guard::PoolGuard;
+pub use guard::PoolReservation;
+pub use permit::PoolPermit;
+
+use core::cmp::Reverse;
+use core::fmt;
+use core::time::Duration;
+
+use guard::{Place, foretold};
+
+use crate::law::{LimitReports, Observed};
+use crate::limit::{AskedFor, Deadline, Limit};
+use crate::set::MOST_RATES;
+use crate::{AcquireError, Class, Outcome, Timestamp};
+
+/// What a member has for a request at one moment, for the choice of a [`SendPool`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MemberSnapshot {
+    /// The position of the member in the pool.
+    pub index: usize,
+    /// The whole tokens that are left: of the declared limit with the least, or else in the bucket.
+    /// Of a set those of the limit with the least. `u64::MAX` while nothing is limited.
+    pub left: u64,
+    /// Whether the member is shut, paused or spent: no token can be had today.
+    pub is_closed: bool,
+}
+
+/// How a pool ranks its members by default: by what is [left](MemberSnapshot::left).
+pub type MostLeft = fn(&MemberSnapshot) -> Option<u64>;
+
+/// Several limiters behind one call, of which one serves each request: API keys, accounts or
+/// endpoints, each with a limit for itself.
+///
+/// A request goes by the member that lets it go first. A member is anything that a `SendLimiter`
+/// limits by: whatever holds a [`SendRate`](crate::SendRate), or a [`SendSet`](crate::SendSet) if
+/// each key has several limits. Members are named by their position, which is called the *index*.
+/// [`PoolPermit::index`] says which one serves a request, and the outcome of the request is
+/// recorded there alone. `SendLimiter` waits for the tokens of a pool.
+///
+/// - **Now.** [`try_acquire`](Self::try_acquire) asks the members in the order of what is left, and
+///   takes the first tokens that it gets. A member that is shut, paused or spent is passed over.
+///   If all members are, the error is [`PoolError::Spent`].
+/// - **Later.** A request that waits takes a place in the line of each member: first come, first
+///   served in each. The first turn that comes is taken, and the other places go back: those behind
+///   move up. So a request waits no longer than it would in the line of any one member.
+/// - **How long.** Each request ahead may go by any member. So a wait is the least time that all
+///   members together take for those ahead. A deadline refuses a request at once if that is too
+///   long, and otherwise when it is over.
+///
+/// `N` is the most members that the pool has room for, eight by default. A member may also be used
+/// alone, and belong to several pools and sets, but stands once in a pool. Sets of one pool may
+/// share a rate: keys with a limit each below one limit of the account are a pool of sets of both
+/// (`[key, account]`). No call allocates or waits for another thread. A request that waits has a
+/// place in `N` lines, so that the cost of a wait grows with `N`.
+///
+/// # Choice
+///
+/// [`choosing`](Self::choosing) ranks the members of each request: for weights of members, for
+/// conversations that should stay with a member, for keys that the service has rejected (401).
+///
+/// # Memory ordering
+///
+/// As [`SendRate`](crate::SendRate): none is promised. The grants of each member are in one order
+/// that all threads agree on.
+///
+/// # Examples
+///
+/// ```
+/// use core::time::Duration;
+/// use paceline::{Outcome, SendPool, SendRate, Timestamp, law::PacedSettings};
+///
+/// // Two keys of 40 requests a minute.
+/// let settings = PacedSettings::fixed(40, Duration::from_secs(60))?;
+/// let keys = [(); 2].map(|()| SendRate::paced(settings, Timestamp::ZERO));
+/// let pool = SendPool::new(keys.each_ref())?;
+/// let now = Timestamp::ZERO;
+/// let first = pool.try_acquire(now, 1)?;
+/// let second = pool.try_acquire(now, 1)?;
+/// assert_eq!([first.index(), second.index()], [0, 1]);
+///
+/// // ... sent with the second key, and answered with 429:
+/// pool.record(now, second, Outcome::ThrottledFor(Duration::from_secs(30)));
+///
+/// let mut place = pool.reserve(now, 1)?;
+/// let later = Timestamp::from_nanos(1_600_000_000); // a token of the first key takes 1.5 s
+/// assert!(place.claim(now).is_err());
+/// assert_eq!(place.claim(later).map(|permit| permit.index()), Ok(0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct SendPool<L, const N: usize = MOST_RATES, F = MostLeft> {
+    /// The members, and clones of the first in the rest of the room.
+    room: [L; N],
+    count: usize,
+    choose: F,
+}
+
+impl<L: Limit + Clone, const N: usize> SendPool<L, N> {
+    /// Creates a pool of `members`, as many as it has room for.
+    ///
+    /// # Errors
+    ///
+    /// As [`of`](Self::of).
+    pub fn new(members: [L; N]) -> Result<Self, PoolError<L::Error>> {
+        Self::of(members)
+    }
+
+    /// Creates a pool of as many members as there are, up to `N`.
+    ///
+    /// # Errors
+    ///
+    /// [`PoolError::Members`] if there is none, or more than `N`. [`PoolError::Twice`] if a limiter
+    /// stands twice among them. [`PoolError::Member`] with the index of a set that has not as many
+    /// rates as the first, or a rate twice.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use paceline::{ControlLaw, SendPool, SendRate, Timestamp, pool::PoolError};
+    ///
+    /// let key = || Arc::new(SendRate::new(ControlLaw::Aws, Timestamp::ZERO));
+    /// let pool = SendPool::<_, 32>::of((0..20).map(|_| key()))?;
+    /// assert!(pool.try_acquire(Timestamp::ZERO, 1).is_ok());
+    ///
+    /// let twice = [key(), key()];
+    /// let twice = [&twice[0], &twice[1], &twice[0]].map(Arc::clone);
+    /// assert_eq!(SendPool::new(twice).unwrap_err(), PoolError::Twice { members: [0, 2] });
+    /// # Ok::<(), PoolError<paceline::AcquireError>>(())
+    /// ```
+    pub fn of(members: impl IntoIterator<Item = L>) -> Result<Self, PoolError<L::Error>> {
+        let mut members = members.into_iter().fuse();
+        let mut count = 0_usize;
+        let Some(first) = members.next().filter(|_| N > 0) else {
+            return Err(PoolError::Members { given: 0, most: N });
+        };
+        let mut next = Some(first.clone());
+        let room = core::array::from_fn(|_| {
+            let member = next.take();
+            count = count.saturating_add(member.is_some().into());
+            next = members.next();
+            member.unwrap_or_else(|| first.clone())
+        });
+        let more = usize::from(next.is_some()).saturating_add(members.count());
+        if more > 0 {
+            let given = count.saturating_add(more);
+            return Err(PoolError::Members { given, most: N });
+        }
+        let choose: MostLeft = |member| Some(member.left);
+        let pool = Self {
+            room,
+            count,
+            choose,
+        };
+        for (index, member) in pool.members().iter().enumerate() {
+            let earlier = pool.members().iter().take(index);
+            if let Some(twice) = earlier
+                .into_iter()
+                .position(|earlier| member.is_same(earlier))
+            {
+                let members = [twice, index];
+                return Err(PoolError::Twice { members });
+            }
+            member.check_like(&first).map_err(of(index))?;
+        }
+        Ok(pool)
+    }
+}
+
+impl<L, const N: usize, F> SendPool<L, N, F> {
+    /// Ranks the members of each request by `choose`, in place of what is left.
+    ///
+    /// Of the members that have tokens, that with the highest rank serves the request, and of equal
+    /// ranks that with the most left. A request that waits stands in the line of each member that
+    /// has a rank, whatever the rank is. A member without a rank (`None`) is left alone. The
+    /// function is asked once for each member when a request is made, or when it begins to wait.
+    ///
+    /// # Examples
+    ///
+    /// A conversation stays with a member while that has tokens, and a rejected key is left alone:
+    ///
+    /// ```
+    /// use std::sync::{Arc, atomic::{AtomicBool, Ordering::Relaxed}};
+    /// use paceline::{ControlLaw, SendPool, SendRate, Timestamp, pool::PoolError};
+    ///
+    /// let key = || Arc::new(SendRate::new(ControlLaw::Aws, Timestamp::ZERO));
+    /// let pool = SendPool::new([key(), key(), key()])?;
+    /// let rejected = [const { AtomicBool::new(false) }; 3];
+    /// let conversation = 7;
+    /// let sticky = pool.choosing(|member| {
+    ///     let is_rejected = rejected[member.index].load(Relaxed);
+    ///     (!is_rejected).then_some(u64::from(member.index == conversation % 3))
+    /// });
+    /// let now = Timestamp::ZERO;
+    /// assert_eq!(sticky.try_acquire(now, 1)?.index(), 1);
+    /// rejected[1].store(true, Relaxed); // 401
+    /// assert_eq!(sticky.try_acquire(now, 1)?.index(), 0);
+    /// # Ok::<(), PoolError<paceline::AcquireError>>(())
+    /// ```
+    pub fn choosing<G>(self, choose: G) -> SendPool<L, N, G>
+    where
+        G: Fn(&MemberSnapshot) -> Option<u64>,
+    {
+        SendPool {
+            room: self.room,
+            count: self.count,
+            choose,
+        }
+    }
+
+    /// Returns the members, by their indexes.
+    #[must_use]
+    pub fn members(&self) -> &[L] {
+        self.room.get(..self.count).unwrap_or(&self.room)
+    }
+}
+
+impl<L, const N: usize, F> SendPool<L, N, F>
+where
+    L: Limit<Weights: Copy> + Clone,
+    F: Fn(&MemberSnapshot) -> Option<u64>,
+{
+    /// Returns what each member has for a request of `weights` at `now`, by the members' indexes.
+    pub fn snapshot<W>(&self, now: Timestamp, weights: W) -> impl Iterator<Item = MemberSnapshot>
+    where
+        L: AskedFor<W>,
+    {
+        let weights = self.weigh_all(weights);
+        let all = self.members().iter().enumerate();
+        all.map(move |(index, member)| look(index, member, now, &weights, Class::Foreground))
+    }
+
+    fn weigh_all<W>(&self, weights: W) -> L::Weights
+    where
+        L: AskedFor<W>,
+    {
+        const { assert!(N > 0, "a pool has a member") };
+        self.room[0].weigh(weights)
+    }
+
+    /// Takes the tokens of the first member that has them, by the [choice](Self#choice), or takes
+    /// nothing. `weights` is what a member is asked for: a number of tokens of a rate, an array of
+    /// them of a set.
+    ///
+    /// # Errors
+    ///
+    /// [`PoolError::Member`] with the member whose tokens would come first, and its error: the wait
+    /// is exact as long as no other caller takes the tokens and the rates stay as they are.
+    /// [`PoolError::Spent`] if each member is shut, paused or spent, [`PoolError::NotChosen`] if
+    /// none has a rank.
+    pub fn try_acquire<W>(
+        &self,
+        now: Timestamp,
+        weights: W,
+    ) -> Result<PoolPermit<L::Permit>, PoolError<L::Error>>
+    where
+        L: AskedFor<W>,
+    {
+        self.take(now, self.weigh_all(weights), Class::Foreground)
+    }
+
+    /// Takes a place in the line of each member: first come, first served in each. A request that
+    /// need not wait takes its tokens at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_acquire`](Self::try_acquire), but for the wait: to have to wait is no error.
+    pub fn reserve<W>(
+        &self,
+        now: Timestamp,
+        weights: W,
+    ) -> Result<PoolReservation<L::Ref<'_>, N>, PoolError<L::Error>>
+    where
+        L: AskedFor<W>,
+    {
+        let (weights, never) = (self.weigh_all(weights), Deadline::Never);
+        let held = self
+            .borrowed()
+            .hold(weights, Class::Foreground, never, || now)?;
+        Ok(PoolReservation(held.0))
+    }
+
+    /// Records the outcome of a request with the member that served it. Call it once for every
+    /// response. A permit of another pool is ignored if this one has no such member.
+    pub fn record(&self, now: Timestamp, permit: PoolPermit<L::Permit>, outcome: Outcome) {
+        self.note(|| now, permit, outcome);
+    }
+
+    /// Takes in what the service declares about the limits of the member that served the request:
+    /// see [`SendRate::observe`](crate::SendRate::observe).
+    #[allow(
+        clippy::must_use_candidate,
+        reason = "called for its effect, which the models' atomics hide"
+    )]
+    pub fn observe(
+        &self,
+        now: Timestamp,
+        permit: PoolPermit<L::Permit>,
+        reports: &LimitReports,
+    ) -> Observed {
+        self.hear(now, permit, reports)
+    }
+
+    /// Returns the pool of references to the same members.
+    fn borrowed(&self) -> SendPool<L::Ref<'_>, N, &F> {
+        SendPool {
+            room: self.room.each_ref().map(L::by_ref),
+            count: self.count,
+            choose: &self.choose,
+        }
+    }
+
+    fn order(&self, now: Timestamp, weights: &L::Weights, class: Class) -> Order<N> {
+        let mut ranked = core::array::from_fn(|index| {
+            let member = self.members().get(index);
+            let seen = member.map(|member| look(index, member, now, weights, class));
+            let rank = |seen: MemberSnapshot| {
+                let rank = (self.choose)(&seen)?;
+                Some((!seen.is_closed, rank, seen.left))
+            };
+            (seen.and_then(rank), Reverse(index))
+        });
+        ranked.sort_unstable_by(|one, other| other.cmp(one));
+        Order(ranked)
+    }
+
+    /// Takes the tokens of the first member in `order` that has them.
+    fn take_by(
+        &self,
+        order: &Order<N>,
+        now: Timestamp,
+        weights: L::Weights,
+        class: Class,
+    ) -> Result<PoolPermit<L::Permit>, PoolError<L::Error>> {
+        let mut refusal = None;
+        for index in order.first() {
+            let Some(member) = self.members().get(index) else {
+                continue;
+            };
+            match member.take_now(weights, class, || now) {
+                Ok(permit) => return Ok(PoolPermit::new(index, permit)),
+                Err(error) => refusal = Some(sooner::<L>(refusal, (index, error))),
+            }
+        }
+        Err(order.refused::<L>(refusal))
+    }
+
+    fn take(
+        &self,
+        now: Timestamp,
+        weights: L::Weights,
+        class: Class,
+    ) -> Result<PoolPermit<L::Permit>, PoolError<L::Error>> {
+        let order = self.order(now, &weights, class);
+        self.take_by(&order, now, weights, class)
+    }
+}
+
+fn look<L: Limit>(
+    index: usize,
+    member: &L,
+    now: Timestamp,
+    weights: &L::Weights,
+    class: Class,
+) -> MemberSnapshot {
+    let (left, is_closed) = member.room(now, weights, class);
+    MemberSnapshot {
+        index,
+        left,
+        is_closed,
+    }
+}
+
+/// A member that refused, and its error.
+type Refusal<L> = (usize, <L as Limit>::Error);
+
+/// Returns what makes an error of the member at `index` that of the pool.
+fn of<E>(index: usize) -> impl FnOnce(E) -> PoolError<E> {
+    move |error| PoolError::Member { index, error }
+}
+
+/// Returns the refusal with the shorter wait, the first of equal ones.
+fn sooner<L: Limit>(first: Option<Refusal<L>>, second: Refusal<L>) -> Refusal<L> {
+    let wait = |refusal: &Refusal<L>| L::wait_of(&refusal.1).unwrap_or(Duration::MAX);
+    match first {
+        Some(first) if wait(&first) <= wait(&second) => first,
+        _ => second,
+    }
+}
+
+/// Whether a member is open, its rank, and what is left of it.
+type Rank = (bool, u64, u64);
+
+/// The order in which members are asked: those that are open, by rank and by what is left. Then
+/// those that are closed, and those that have no rank.
+struct Order<const N: usize>([(Option<Rank>, Reverse<usize>); N]);
+
+impl<const N: usize> Order<N> {
+    /// Returns the members that have a rank.
+    fn all(&self) -> impl Iterator<Item = usize> {
+        let ranked = self.0.iter().take_while(|(rank, _)| rank.is_some());
+        ranked.map(|(_, Reverse(index))| *index)
+    }
+
+    /// Returns the members that are asked: the open ones, or all if none is open.
+    fn first(&self) -> impl Iterator<Item = usize> {
+        let open = self.0.iter().filter(|(rank, _)| is_open(*rank)).count();
+        self.all().take(if open > 0 { open } else { N })
+    }
+
+    /// Returns the error of a request that all were asked for, with the `refusal` of the member
+    /// that would have let it go first.
+    fn refused<L: Limit>(&self, refusal: Option<Refusal<L>>) -> PoolError<L::Error> {
+        let Some((index, error)) = refusal else {
+            return PoolError::NotChosen;
+        };
+        match L::wait_of(&error) {
+            Some(wait) if !is_open(self.0.first().and_then(|(rank, _)| *rank)) => {
+                PoolError::Spent { wait }
+            }
+            _ => PoolError::Member { index, error },
+        }
+    }
+}
+
+fn is_open(rank: Option<Rank>) -> bool {
+    rank.is_some_and(|(is_open, ..)| is_open)
+}
+
+/// One of several limiters.
+impl<L, const N: usize, F> Limit for SendPool<L, N, F>
+where
+    L: Limit<Weights: Copy> + Clone,
+    F: Fn(&MemberSnapshot) -> Option<u64>,
+{
+    type Weights = L::Weights;
+    type Permit = PoolPermit<L::Permit>;
+    type Error = PoolError<L::Error>;
+    type Held = PoolGuard<L, N>;
+    type Ref<'a>
+        = SendPool<L::Ref<'a>, N, &'a F>
+    where
+        Self: 'a;
+
+    fn by_ref(&self) -> SendPool<L::Ref<'_>, N, &F> {
+        self.borrowed()
+    }
+
+    fn take_now(
+        &self,
+        weights: L::Weights,
+        class: Class,
+        now: impl FnOnce() -> Timestamp,
+    ) -> Result<Self::Permit, Self::Error> {
+        self.take(now(), weights, class)
+    }
+
+    fn hold(
+        self,
+        weights: L::Weights,
+        class: Class,
+        deadline: Deadline,
+        now: impl FnOnce() -> Timestamp,
+    ) -> Result<(PoolGuard<L, N>, Option<Timestamp>), Self::Error> {
+        let now = now();
+        let (deadline, patience) = deadline.of(now).unzip();
+        let order = self.order(now, &weights, class);
+        let mut held = PoolGuard {
+            places: [const { None }; N],
+            claimed: None,
+            nearest: 0,
+        };
+        match self.take_by(&order, now, weights, class) {
+            Ok(permit) => {
+                held.claimed = Some(permit);
+                return Ok((held, deadline));
+            }
+            Err(PoolError::NotChosen) => return Err(PoolError::NotChosen),
+            Err(_) => {}
+        }
+        let (mut ahead, mut refusal) = ([None; N], None);
+        let members = |index| self.members().get(index);
+        for (ahead, index) in ahead.iter_mut().zip(order.all()) {
+            match members(index).map(|member| member.ahead(now, &weights, class)) {
+                Some(Ok((wait, span))) => *ahead = Some((index, wait.unwrap_or_default(), span)),
+                Some(Err(error)) => refusal = refusal.or(Some((index, error))),
+                None => {}
+            }
+        }
+        let ahead = ahead.into_iter().flatten();
+        let (nearest, wait) = foretold(ahead.clone());
+        if patience.is_some_and(|patience| wait > patience) && refusal.is_none() {
+            let error = L::refused(0, AcquireError::NotInTime { wait });
+            return Err(order.refused::<L>(Some((nearest, error))));
+        }
+        for (place, (index, wait, span)) in held.places.iter_mut().zip(ahead) {
+            let queue = |member: L| member.hold(weights, class, Deadline::Never, || now);
+            match members(index).cloned().map(queue) {
+                Some(Ok((held, _))) => {
+                    *place = Some(Place {
+                        index,
+                        held,
+                        span,
+                        wait,
+                    });
+                }
+                Some(Err(error)) => refusal = refusal.or(Some((index, error))),
+                None => {}
+            }
+        }
+        if held.places.iter().all(Option::is_none) {
+            return Err(order.refused::<L>(refusal));
+        }
+        Ok((held, deadline))
+    }
+
+    fn hear(&self, now: Timestamp, permit: Self::Permit, reports: &LimitReports) -> Observed {
+        let member = self.members().get(permit.index());
+        member.map_or(Observed::Nothing, |member| {
+            member.hear(now, permit.permit(), reports)
+        })
+    }
+
+    fn note(&self, now: impl FnOnce() -> Timestamp, permit: Self::Permit, outcome: Outcome) {
+        if let Some(member) = self.members().get(permit.index()) {
+            member.note(now, permit.permit(), outcome);
+        }
+    }
+
+    fn refused(limit: usize, why: AcquireError) -> Self::Error {
+        PoolError::Member {
+            index: limit,
+            error: L::refused(0, why),
+        }
+    }
+
+    fn wait_of(error: &Self::Error) -> Option<Duration> {
+        match error {
+            PoolError::Spent { wait } => Some(*wait),
+            PoolError::Member { error, .. } => L::wait_of(error),
+            _ => None,
+        }
+    }
+
+    fn room(&self, now: Timestamp, weights: &L::Weights, class: Class) -> (u64, bool) {
+        let rooms = self.members().iter();
+        let rooms = rooms.map(|member| member.room(now, weights, class));
+        rooms.fold((0, true), |(most, are_closed), (left, is_closed)| {
+            (most.max(left), are_closed && is_closed)
+        })
+    }
+
+    fn ahead(
+        &self,
+        now: Timestamp,
+        weights: &L::Weights,
+        class: Class,
+    ) -> Result<(Option<Duration>, Duration), Self::Error> {
+        let mut all = [None; N];
+        for (ahead, (index, member)) in all.iter_mut().zip(self.members().iter().enumerate()) {
+            let (wait, span) = member.ahead(now, weights, class).map_err(of(index))?;
+            *ahead = Some((index, wait.unwrap_or_default(), span));
+        }
+        let all = all.into_iter().flatten();
+        let spans = all.clone().map(|(_, _, span)| span);
+        Ok((Some(foretold(all).1), spans.min().unwrap_or_default()))
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        let others = other.members();
+        let is_there = |member: &L| others.iter().any(|other| member.is_same(other));
+        self.members().iter().any(is_there)
+    }
+
+    fn check_like(&self, first: &Self) -> Result<(), Self::Error> {
+        let members = self.members().first().zip(first.members().first());
+        members.map_or(Ok(()), |(own, first)| own.check_like(first).map_err(of(0)))
+    }
+}
+
+impl<L, const N: usize, F, W> AskedFor<W> for SendPool<L, N, F>
+where
+    L: AskedFor<W, Weights: Copy> + Clone,
+    F: Fn(&MemberSnapshot) -> Option<u64>,
+{
+    fn weigh(&self, weights: W) -> L::Weights {
+        self.weigh_all(weights)
+    }
+}
+
+/// How many members it has.
+impl<L, const N: usize, F> fmt::Debug for SendPool<L, N, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SendPool({} members)", self.count)
+    }
+}
