@@ -51,8 +51,8 @@ impl IoErrorClassifier {
     /// Classifies an error of any type by the first [`io::Error`] of a known kind in its chain of
     /// causes.
     ///
-    /// It is for clients whose errors wrap those of the system. At most sixteen errors of the chain
-    /// are examined.
+    /// It is for clients whose errors wrap system errors. At most sixteen errors of the chain are
+    /// examined.
     ///
     /// # Examples
     ///

@@ -121,7 +121,7 @@ pub(super) fn leads_to(path: &[Step<'_>], pattern: &[&str]) -> bool {
 }
 
 /// Calls `visit` for each value of a text, with the path to the value. `visit` gets the bytes of a
-/// plain value, of a string without its quotes. For an object or an array it gets `None`.
+/// plain value; a string has no quotes. For an object or an array it gets `None`.
 ///
 /// Returns `None` if the text ends too early, is no JSON, or is nested deeper than 128. Text behind
 /// the outermost value is not read. The walk is one pass, whatever the bytes.

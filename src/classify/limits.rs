@@ -66,8 +66,8 @@ impl HeaderLimits {
         Self { mbx_weight: None }
     }
 
-    /// Sets the weight that Binance allows in a minute, the `REQUEST_WEIGHT` of `exchangeInfo`. Its
-    /// headers do not say this limit.
+    /// Sets the weight that Binance allows in a minute, the `REQUEST_WEIGHT` of `exchangeInfo`.
+    /// Binance's headers do not contain this limit.
     pub const fn mbx_weight(mut self, a_minute: u64) -> Self {
         self.mbx_weight = Some(a_minute);
         self

@@ -13,7 +13,8 @@ use crate::{
 
 /// What the classifiers know of a response: its status, its headers, and its error code.
 ///
-/// They come from a response of the crate `http`, or of any client with its status and headers.
+/// The parts come from a response of the crate `http`, or of any client with its status and
+/// headers.
 ///
 /// # Examples
 ///

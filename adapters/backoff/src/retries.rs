@@ -209,7 +209,8 @@ fn refresh<S: RetryStrategy + ?Sized>(
     let next = strategy
         .refresh_retry_token(last, failure, Reports::new())
         .ok()?;
-    // For a user's strategy that does not check this. Paceline's strategies have refused above.
+    // For a user's strategy that does not check idempotency. Paceline's strategies have refused
+    // above.
     let next = token.insert(next);
     if permitted {
         return Some(next.delay());

@@ -24,8 +24,9 @@ impl<S: RetryStrategy> RetryLayer<S, GrpcResults, Buffered> {
     /// POST, and decides nothing. The deadline of a call (`grpc-timeout`) is the deadline of its
     /// operation. Each attempt carries the time left.
     ///
-    /// The service in the layer is sent [`Replayed`](crate::Replayed) bodies: for a tonic channel
-    /// put `.map_request(|call: Request<Replayed<Body>>| call.map(Body::new))` between the two.
+    /// The inner service gets [`Replayed`](crate::Replayed) bodies. For a tonic channel put
+    /// `.map_request(|call: Request<Replayed<Body>>| call.map(Body::new))` between the layer and
+    /// the channel.
     pub fn grpc(strategy: S) -> Self {
         RetryLayer::shared(Arc::new(strategy), GrpcResults::new()).replay(Buffered::up_to(LIMIT))
     }

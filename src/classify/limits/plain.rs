@@ -23,7 +23,7 @@ pub(super) struct Family {
     windows: &'static [&'static str],
 }
 
-/// The family of the IETF drafts comes first.
+/// The IETF drafts come first.
 pub(super) const FAMILIES: [Family; 3] = [
     // "RateLimit Fields for HTTP", IETF drafts 03 to 06; "Rate limits on GitLab.com", GitLab Docs,
     // with a time; "Docker Hub pull usage and limits", Docker Docs, without a reset; "Rate Limiting",

@@ -74,7 +74,7 @@ pub(super) fn refusal(code: &str, status: u16) -> Option<Refusal> {
         | "activityLimitReached"
         | "concurrency_limit_exceeded"
         | "too_many_concurrent_requests" => throttled(Caller),
-        // A resource that is throttled on its own.
+        // A resource that is throttled separately.
         "SlowDown"
         | "slow_down"
         | "ServerBusy"

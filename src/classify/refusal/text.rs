@@ -115,7 +115,7 @@ enum Label {
     Limit,
     Quota,
     Requested,
-    /// The length of a window, in units of so many nanoseconds.
+    /// The length of a window. The field has the nanoseconds of its unit.
     Window(u64),
 }
 

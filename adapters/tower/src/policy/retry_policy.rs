@@ -150,7 +150,7 @@ where
             .strategy
             .refresh_retry_token(token, &failure, Reports::new())
             .ok()?;
-        // For strategies that do not check this. The crate's own strategies have refused.
+        // For strategies that do not check idempotency. The crate's own strategies have refused.
         if !idempotency.permits(&failure) || is_inside {
             return None;
         }

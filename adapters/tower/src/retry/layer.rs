@@ -22,8 +22,8 @@ use crate::{BoxError, Classify, Clones, Replay, bounds::Bounds};
 ///
 /// The service is ready when the inner service is, and waits in its future. A future may be dropped
 /// at any await: its place in line goes back at once, and the payment for a retry is spent. Clones
-/// of the service, and all services of one layer, share the strategy. The caller gets a response or
-/// an error that is not retried as the inner service made it. The layer's only own error is
+/// of the service, and all services of one layer, share the strategy. A response or an error that
+/// is not retried goes to the caller unchanged. The layer's only own error is
 /// [`Refused`](crate::Refused).
 ///
 /// Loops of paceline in the service, such as another `RetryLayer`, leave the retries to this layer
