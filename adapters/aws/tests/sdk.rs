@@ -10,10 +10,7 @@ use core::{error::Error, iter::successors, time::Duration};
 
 use aws_sdk_s3::{
     Client,
-    config::{
-        BehaviorVersion, Builder, StalledStreamProtectionConfig, retry::RetryConfig,
-        timeout::TimeoutConfig,
-    },
+    config::{Builder, StalledStreamProtectionConfig, retry::RetryConfig, timeout::TimeoutConfig},
     error::{ProvideErrorMetadata as _, SdkError},
     presigning::PresigningConfig,
     primitives::{ByteStream, SdkBody},

@@ -2,8 +2,10 @@
 
 #![allow(deprecated, reason = "`start` has this name in the oldest version")]
 
+extern crate alloc;
+
+use alloc::sync::Arc;
 use core::{future::ready, time::Duration};
-use std::sync::Arc;
 
 use paceline::{Failure, RetryAfter, Standard, backoff::Random};
 use paceline_backoff::{Retries, retry_after};

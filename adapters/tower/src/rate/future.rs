@@ -200,6 +200,7 @@ impl<R: fmt::Debug, C: fmt::Debug, Z> fmt::Debug for Rated<R, C, Z> {
         f.debug_struct("Rated")
             .field("limiter", &self.limiter)
             .field("permit", &self.permit)
+            .field("success", &self.success)
             .finish()
     }
 }
