@@ -134,7 +134,8 @@
 //!
 //! A limit may be a window of minutes or hours: what all members did from one opening of the service
 //! to the next, the dark part included, is the limit (rules 16 to 21). [`Fleet::unknown`] begins a
-//! scope whose limit is not known. Where an equal part is less than a token in the time that a
+//! scope whose limit is not known. An engine that forgot such a scope goes on at the rate that the
+//! first member to ask knows. Where an equal part is less than a token in the time that a
 //! lease is good, a member holds only what its requests wait for.
 //!
 //! A hint (`Retry-After`) pauses the scope only where nothing gets through; otherwise it is for the

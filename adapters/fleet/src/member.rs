@@ -362,6 +362,7 @@ impl Member {
             report,
             reach: self.reach,
             alone: self.part_left(now),
+            known: self.answer.map_or(0, |answer| answer.rate),
         };
         Pending {
             ask,

@@ -18,7 +18,7 @@
 -- A third argument says that the engine is a file of the members' machine, which is never away.
 local key, member, is_file = KEYS[1], 'm' .. ARGV[1], ARGV[3] == 'file'
 local ARGS = {'seq', 'leave', 'want', 'held', 'back', 'demand', 'spent', 'throttled', 'age', 'trip', 'pause',
-  'ceiling', 'initial', 'floor', 'burst', 'lease', 'absent', 'keep', 'weight', 'alone', 'done'}
+  'ceiling', 'initial', 'floor', 'burst', 'lease', 'absent', 'keep', 'weight', 'alone', 'done', 'known'}
 local SCOPE = {'last', 'tokens', 'ceiling', 'lowest', 'turn', 'level', 'members', 'peak', 'since', 'ramp', 'trip',
   'delivered', 'granted', 'window', 'count', 'before', 'pause', 'out', 'woke', 'weights', 'burst', 'longest',
   'crest', 'sent', 'thrown', 'drained', 'done', 'refused', 'lent', 'lost', 'lost_at', 'slot',
@@ -98,7 +98,8 @@ if stored[1] then
   -- No engine's clock is a day ahead of another's: nothing of this was written by a member.
   if s.last - now > 86400 * SECOND then s = nil end
 end
-if not s then -- a scope that is not remembered starts empty
+local is_new = not s
+if is_new then -- a scope that is not remembered starts empty
   s = {last = now, tokens = 0, ceiling = a.ceiling, lowest = a.ceiling, turn = 0, level = 0, members = 0, peak = 0,
     since = now, ramp = 0, trip = 0, delivered = 0, granted = 0, window = now, count = 0, before = 0, pause = 0, out = 0, woke = now,
     weights = 0, burst = a.burst, longest = a.lease, crest = 0, sent = 0, thrown = 0, drained = 0, done = 0, refused = 0,
@@ -474,6 +475,11 @@ local function drain()
   s.drained = 0
 end
 
+-- What the scope had learned its members remember.
+if is_new and s.ceiling >= UNKNOWN and a.known > 0 then
+  s.mode, s.peak, s.opened, s.since = OPEN, math.max(within(a.known), 0.001), now, now
+  s.calm = calm_of(s.peak)
+end
 deliver()
 if is_shut() and s.knock > 0 and s.knock == m.knock and a.spent > 0 then s.asked = 1 end
 if s.mode == OPEN then grow() end

@@ -49,6 +49,8 @@ pub(crate) struct Ask {
     pub(crate) reach: Reach,
     /// What the member may still send alone, for an engine that has forgotten it.
     pub(crate) alone: Milli,
+    /// The fleet's rate by the last answer, for the same.
+    pub(crate) known: Milli,
 }
 
 /// What the engine answered.
@@ -112,6 +114,7 @@ impl Ask {
             settings.weight.to_string(),
             thousandths(self.alone),
             micros(report.done),
+            thousandths(self.known),
         ];
         words.join(" ")
     }
@@ -206,6 +209,7 @@ mod tests {
                 .expect("in range")
                 .reach(Duration::ZERO, Duration::ZERO),
             alone: 0,
+            known: 0,
         }
     }
 
@@ -286,11 +290,12 @@ mod tests {
             demand: 1_050,
             report,
             alone: 2_500,
+            known: 667,
             allowance: settings.allowance,
             ..ask(4)
         };
         let words = "9 1 4 5 6 1.050 11 12 13 14 15 0.666666666 0.500000000 0.001000000 \
-                     100000 200000 2000000 600000 7 2.500 16";
+                     100000 200000 2000000 600000 7 2.500 16 0.667";
         assert_eq!(last.words(&settings), words);
         let initial = |settings: &Settings| {
             let words = last.words(settings);

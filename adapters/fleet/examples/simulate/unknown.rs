@@ -108,7 +108,7 @@ pub(crate) const FAULTS: [Unknown; 4] = [
 pub(crate) fn table() -> Vec<String> {
     let mut wrong = Vec::new();
     println!("refused   end    Jain   used   in a minute");
-    for scene in SCENES.into_iter().chain(FAULTS) {
+    for scene in FAULTS.into_iter().chain(SCENES) {
         for seed in 1..=SEEDS {
             let came = scene.play(seed);
             let Came {

@@ -113,6 +113,19 @@ fn a_refused_knock_comes_later_each_time_and_what_was_sent_before_changes_nothin
 }
 
 #[test]
+fn an_engine_that_forgot_begins_at_the_rate_that_a_member_knows() {
+    let rate = |ceiling, known: &str| {
+        let step = Step { ceiling, ..ASK };
+        let words = format!("{} 0 0 {known}", step.words());
+        let answer = ScriptEngine::new().take(1_000_000_000, "a", &words);
+        answer.expect("the step is taken")[2]
+    };
+    // Of a limit that is not known; another one is what was said.
+    assert_eq!(rate(1_000_000_000, "7.5"), 7_500);
+    assert_eq!(rate(1_000, "7.5"), 1_000_000);
+}
+
+#[test]
 fn a_knocker_that_dies_costs_the_others_one_wait() {
     let mut shut = Shut::new();
     shut.wait();
