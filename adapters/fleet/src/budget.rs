@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::fault::FleetError;
 use crate::line::Place;
-use crate::pool::Pool;
+use crate::pool::{Pool, after};
 use crate::settings::nano;
 use crate::snapshot::{BudgetSnapshot, MemberId};
 use crate::wait::{self, DeadlinePassed};
@@ -227,6 +227,18 @@ impl Budget {
         if let Some(local) = local {
             local.record(now, permit, outcome);
         }
+    }
+
+    /// Lets no member send for `span`, a month at most: the service says that a plan, a day or a
+    /// week is spent.
+    ///
+    /// The engine keeps the time over restarts of all processes. Of several spans the latest end
+    /// holds; only the deletion of the scope's key takes the time back. What members hold of their
+    /// leases may still go. A [`FleetStrategy`](crate::FleetStrategy) does this where the strategy inside hears that
+    /// a limit of an hour or longer is spent.
+    pub fn shut_for(&self, span: Duration) {
+        let Shared { pool, clock, .. } = &*self.shared;
+        pool.shut(after(clock.now(), span));
     }
 
     /// Returns which member this is, of all that its scope has.

@@ -68,8 +68,9 @@
 //!   engine grants `R`. [Without the engine](#without-the-engine) derives that.
 //! * **A hostile value** under a key is an error, or worth `C + H` at most each time that it is
 //!   written. It is never a panic. Its effect on shares ends within a minute, and that
-//!   of one wrong field on the rate of seconds within 80 s. A lease that was written counts as the longest, up
-//!   to 10 s, until its member is forgotten.
+//!   of one wrong field on the rate of seconds within 80 s. A lease that was written counts as the
+//!   longest, up to 10 s, until its member is forgotten. A wrong time until which a plan is spent
+//!   stops the scope for a month at most, or until its key is deleted.
 //! * **The engine takes 5,000 steps a second** for a scope, and one more for each member that
 //!   joins, leaves, or asks later than it may. Each step books the next of 5,000 slots in a second
 //!   for the member's next one, and no member asks before its slot, whatever waits or was
@@ -198,7 +199,7 @@
 //!   A process that is killed loses what it holds: a lease, and a token. A runtime that ends gives
 //!   the tokens back.
 //! * **The rate that was learned, a pause and a retry budget outlive the processes**, for a day
-//!   without a step. A retry budget is full in a new file, as a quota in a new process is. The rate
+//!   without a step, and a [spent plan](Budget::shut_for) until its reset. A retry budget is full in a new file, as a quota in a new process is. The rate
 //!   forgets throttles after 30 s, as on a server.
 //! * **Time** is that since the start of the machine, which is the same for all its processes and
 //!   cannot be set. After another start it goes on by the system's clock, or where it was if that

@@ -72,6 +72,8 @@ pub(crate) struct Member {
     busy_until: Timestamp,
     failures: u32,
     trips: [Duration; TRIPS],
+    /// Until when a plan is spent, as the engine was told.
+    shut_told: Timestamp,
     heard: usize,
     reach: Reach,
     /// How many times it has asked since it joined, or was idle.
@@ -108,6 +110,7 @@ impl Member {
             busy_until: now,
             failures: 0,
             trips: [Duration::MAX; TRIPS],
+            shut_told: Timestamp::ZERO,
             heard: 0,
             reach: settings.reach(Duration::ZERO, Duration::ZERO),
             young: 0,
@@ -226,7 +229,8 @@ impl Member {
         }
         self.alone.set_share(self.alone_share(now));
         pool.good_until(after(now, ALONE_FOR));
-        self.alone.mint(now).min(room)
+        let minted = self.alone.mint(now).min(room);
+        if now < pool.shut_until() { 0 } else { minted }
     }
 
     /// Takes back all that is not spent. It goes to no one: its time is over.
@@ -287,7 +291,9 @@ impl Member {
         };
         let is_late = || since(self.last_ask, now).saturating_mul(2) >= self.first_period(period);
         self.failures == 0
-            && (pool.has_opened() || ((pool.has_throttles() || starved) && is_late()))
+            && (pool.has_opened()
+                || pool.shut_until() > self.shut_told
+                || ((pool.has_throttles() || starved) && is_late()))
     }
 
     /// Returns the ask to make now: the last one again, if that is not too old and has no answer.
@@ -327,7 +333,10 @@ impl Member {
         };
         // A quarter more than is needed, so that the next lease comes ahead of need.
         let target = tokens_in(demand.saturating_add(demand.div_ceil(4)), self.reach.lease).max(1);
-        let (target, most) = if self.is_scarce() {
+        let shut_until = pool.shut_until();
+        let (target, most) = if now < shut_until {
+            (0, 0)
+        } else if self.is_scarce() {
             let Backlog { waiting, refused } = backlog;
             let waiting = u32::try_from(waiting).unwrap_or(u32::MAX);
             let needed = target.min(waiting.max(refused.into()));
@@ -342,6 +351,8 @@ impl Member {
         };
         let throttles = pool.throttles();
         self.told.throttled = self.told.throttled.saturating_add(throttles.count);
+        let is_told = shut_until == self.shut_told;
+        self.shut_told = shut_until;
         let report = Report {
             spent: core::mem::take(&mut self.spent),
             throttled: throttles.count,
@@ -349,6 +360,11 @@ impl Member {
             trip: throttles.trip,
             pause: since(now, throttles.pause_until),
             done: Duration::ZERO,
+            shut: if is_told {
+                Duration::ZERO
+            } else {
+                since(now, shut_until)
+            },
         };
         self.seq = self.seq.saturating_add(1);
         let ask = Ask {
@@ -427,6 +443,7 @@ impl Member {
         self.reach = self.settings.reach(trip, answer.lease);
         if answer.joined {
             self.young = 0;
+            self.shut_told = Timestamp::ZERO;
         }
         self.free_from = after(asked, answer.wait.min(self.reach.gap.saturating_mul(2)));
         if now >= until {
@@ -504,6 +521,7 @@ impl Member {
     /// Takes note of an ask that came to nothing.
     pub(crate) fn failed(&mut self, now: Timestamp, fault: EngineFault, pool: &Pool) {
         self.failures = self.failures.saturating_add(1);
+        self.shut_told = Timestamp::ZERO;
         self.told.fault = Some(fault);
         self.told.faults = self.told.faults.saturating_add(1);
         if let EngineFault::Broken = fault {

@@ -45,6 +45,8 @@ pub(crate) struct Pool {
     last_sent: AtomicU64,
     trip: AtomicU64,
     pause_until: AtomicU64,
+    /// Until when a plan is spent, or 0.
+    shut_until: AtomicU64,
     /// The member that it is of, and the allowance that it was told while it ran, or 0.
     member: AtomicU64,
     allowance: AtomicU64,
@@ -97,6 +99,7 @@ impl Pool {
             last_sent: AtomicU64::new(0),
             trip: AtomicU64::new(0),
             pause_until: AtomicU64::new(0),
+            shut_until: AtomicU64::new(0),
             member: AtomicU64::new(MemberId::new().0),
             allowance: AtomicU64::new(0),
             owed: AtomicU64::new(0),
@@ -184,6 +187,12 @@ impl Pool {
         self.need.notify_one();
     }
 
+    /// Takes note of a plan that is spent.
+    pub(crate) fn shut(&self, until: Timestamp) {
+        self.shut_until.fetch_max(until.as_nanos(), Relaxed);
+        self.need.notify_one();
+    }
+
     /// Takes note of a success: of the first one that is a knock. Until then, and while the service
     /// is open, it writes nothing.
     pub(crate) fn done(&self, permit: SendPermit) {
@@ -220,6 +229,11 @@ impl Pool {
     /// Returns `true` if a knock was done since then.
     pub(crate) fn has_opened(&self) -> bool {
         self.done.load(Relaxed) > 0
+    }
+
+    /// Returns until when a plan is spent, or zero.
+    pub(crate) fn shut_until(&self) -> Timestamp {
+        Timestamp::from_nanos(self.shut_until.load(Relaxed))
     }
 
     /// Returns how many wait now, and whether one was refused since it was last asked.

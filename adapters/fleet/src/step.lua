@@ -18,12 +18,12 @@
 -- A third argument says that the engine is a file of the members' machine, which is never away.
 local key, member, is_file = KEYS[1], 'm' .. ARGV[1], ARGV[3] == 'file'
 local ARGS = {'seq', 'leave', 'want', 'held', 'back', 'demand', 'spent', 'throttled', 'age', 'trip', 'pause',
-  'ceiling', 'initial', 'floor', 'burst', 'lease', 'absent', 'keep', 'weight', 'alone', 'done', 'known'}
+  'ceiling', 'initial', 'floor', 'burst', 'lease', 'absent', 'keep', 'weight', 'alone', 'done', 'known', 'shut'}
 local SCOPE = {'last', 'tokens', 'ceiling', 'lowest', 'turn', 'level', 'members', 'peak', 'since', 'ramp', 'trip',
   'delivered', 'granted', 'window', 'count', 'before', 'pause', 'out', 'woke', 'weights', 'burst', 'longest',
   'crest', 'sent', 'thrown', 'drained', 'done', 'refused', 'lent', 'lost', 'lost_at', 'slot',
   'starts', 'wire', 'mode', 'calm', 'calms', 'opened', 'taken', 'weighs', 'light', 'heard', 'refusal', 'wait',
-  'knocked', 'knock', 'asked', 'due', 'most', 'idle', 'rise'}
+  'knocked', 'knock', 'asked', 'due', 'most', 'idle', 'rise', 'shut'}
 local MEMBER = {'seen', 'seq', 'grant', 'demand', 'credit', 'out', 'weight', 'absent', 'sent', 'thrown', 'own', 'cut', 'alone', 'lease', 'burst', 'start', 'knock'}
 local WIRE = 1
 local SECOND = 1000000
@@ -36,6 +36,8 @@ local SECONDS, OPEN, SHUT_SECONDS, SHUT = 0, 1, 2, 3
 local LONGEST = 100 * SECOND
 -- No member means such an allowance: the limit is not known.
 local UNKNOWN = 1e9
+-- The longest time that a spent plan may stop a scope: a month.
+local MONTH = 31 * 86400 * SECOND
 -- What a scope may count of requests and throttles to tell a sick member by, and how fast it
 -- forgets them, in seconds.
 local FORGET = 2
@@ -105,7 +107,7 @@ if is_new then -- a scope that is not remembered starts empty
     weights = 0, burst = a.burst, longest = a.lease, crest = 0, sent = 0, thrown = 0, drained = 0, done = 0, refused = 0,
     lent = 0, lost = 0, lost_at = now, slot = now, starts = 0, wire = WIRE, mode = SECONDS, calm = 1, calms = 0, opened = 0,
     taken = 0, weighs = 0, light = 0, heard = 0, refusal = 0, wait = 0, knocked = 0, knock = 0, asked = 0, due = 0, most = 0,
-    idle = 0, rise = 0}
+    idle = 0, rise = 0, shut = 0}
 end
 if s.wire > WIRE then return redis.error_reply('VERSION the scope is of a later one') end
 s.wire = WIRE
@@ -122,7 +124,7 @@ end
 -- through mints nothing.
 if now < s.last and s.last - now < SECOND then now = s.last end
 for _, name in ipairs({'last', 'window', 'woke', 'drained', 'lost_at', 'opened', 'knock'}) do s[name] = math.min(s[name], now) end
-s.pause = math.min(s.pause, now + 60 * SECOND)
+s.pause, s.shut = math.min(s.pause, now + 60 * SECOND), math.min(s.shut, now + MONTH)
 -- A cut that came with a pause is made when the pause ends.
 s.since = math.min(s.since, math.max(now, s.pause))
 -- No value is believed beyond what a member could have written; what is wrong within that ages out.
@@ -215,8 +217,9 @@ local function most() return math.max(2, rate_at(now) * s.burst / SECOND) end
 local function unused(span)
   s.opened, s.idle = math.min(s.opened + span, now), s.idle + span
 end
-local minted = math.max(0, now - math.max(s.last, s.pause)) / SECOND * rate_at(s.last)
+local minted = math.max(0, now - math.max(s.last, s.pause, s.shut)) / SECOND * rate_at(s.last)
 if is_shut() then minted, s.tokens = 0, 0 end
+if s.mode == OPEN and s.shut > s.last then unused(math.min(now, s.shut) - s.last) end
 local full = math.min(s.tokens, most()) + minted
 if s.mode == OPEN then
   local idle = away and now - s.last or math.max(0, full - most()) / rate_at(s.last) * SECOND
@@ -242,7 +245,8 @@ local function answer(grant)
   local share = share_now()
   return {grant, math.floor(share * 1000), math.floor(rate_at(now) * 1000), s.members, joins and 1 or 0, math.floor(m.alone * 1000), math.floor(load()),
     math.floor(s.ceiling * 1000), math.floor(math.max(0, s.slot - now)), math.ceil(math.max(0, m.start - now)),
-    is_shut() and math.ceil(math.max(0, s.due - now)) + 1 or 0, m.knock > 0 and 1 or 0}
+    (is_shut() or now < s.shut) and math.ceil(math.max(0, is_shut() and s.due - now or 0, s.shut - now)) + 1 or 0,
+    m.knock > 0 and 1 or 0}
 end
 
 s.slot = math.max(math.min(s.slot, now + 30 * SECOND) + SECOND / STEPS, now)
@@ -498,6 +502,8 @@ if is_shut() and s.knock > 0 then
   end
 end
 if not is_shut() then s.tokens = math.min(s.tokens + a.back, most()) end
+-- A plan is spent, whatever was saved up.
+if a.shut > 0 then s.shut, s.tokens = math.max(s.shut, now + math.min(a.shut, MONTH)), 0 end
 
 -- The turn: members that have been silent for too long are forgotten, and the level is found up to
 -- which everyone's demand is met. Its cost grows with the members, so that it comes more seldom
@@ -565,7 +571,7 @@ end
 
 local function close(...)
   redis.call('HSET', key, 's', text(s, SCOPE), ...)
-  redis.call('PEXPIRE', key, a.keep)
+  redis.call('PEXPIRE', key, math.max(a.keep, math.ceil((s.shut - now) / 1000)))
 end
 
 if a.leave > 0 then
@@ -620,11 +626,11 @@ elseif s.starts > now then
   there = math.min(there, s.tokens - 1)
 end
 local grant = math.max(0, math.floor(math.min(a.want, part, there, room)))
-if now < s.pause then grant = 0 end
+if now < math.max(s.pause, s.shut) then grant = 0 end
 if m.knock ~= s.knock then m.knock = 0 end
-if is_shut() and now >= s.due and a.want > 0 and a.held == 0 and a.demand > 0 then
+if is_shut() and now >= math.max(s.due, s.shut) and a.want > 0 and a.held == 0 and a.demand > 0 then
   -- One request asks for all. Time in which none was there to ask is in no cycle.
-  local late = now - s.due
+  local late = now - s.due -- with what a plan was spent
   grant, m.start, s.opened, s.refusal, s.heard = 1, 0, math.min(s.opened + late, now), s.refusal + late, s.heard + late
   s.knock, s.asked, s.due, m.knock = now, 0, now + s.wait, now
 elseif a.want > grant and s.peak == 0 and s.ceiling >= UNKNOWN and s.tokens < 1 and now - s.since >= SECOND / 2 then
@@ -645,7 +651,7 @@ s.out = others + m.out
 -- What it may send without the engine: its share, as far as that is not lent to others. So all that
 -- are cut off, in any order, never send more than the rate together.
 local lent = math.max(0, s.lent - m.alone)
-m.alone = math.max(0, math.min(share, rate_at(now) - lent - s.lost))
+m.alone = now < s.shut and 0 or math.max(0, math.min(share, rate_at(now) - lent - s.lost))
 s.lent = lent + m.alone
 m.seen, m.seq, m.grant = now, a.seq, grant
 close(member, text(m, MEMBER))

@@ -1,8 +1,12 @@
 //! An existing strategy, as a member of a fleet.
 
+use core::{iter, time::Duration};
+
 use paceline::{
     Failure, Outcome, RetryStrategy, RetryToken, SendPermit,
+    law::LimitReports,
     set::{SetError, Weights},
+    snapshot::StrategySnapshot,
     strategy::{
         AttemptCharge, ForeignToken, InitialTokenRefused, NotAdmitted, Reports, RetryRefused,
         SendRequest, SendTurn,
@@ -11,6 +15,9 @@ use paceline::{
 
 use crate::budget::Budget;
 use crate::set::BudgetSet;
+
+/// A spent limit of a shorter window is for the members' own laws.
+const HOUR: Duration = Duration::from_secs(3_600);
 
 /// A strategy whose sends are paid from a [`Budget`] or from several, and whose throttles slow the
 /// fleet.
@@ -144,6 +151,31 @@ impl<S, const N: usize> FleetStrategy<S, N> {
     }
 }
 
+impl<S: RetryStrategy, const N: usize> FleetStrategy<S, N> {
+    /// Stops all members until the reset, if `reports` say that nothing is left of a limit, and the
+    /// strategy inside knows the limit for one of an hour or longer.
+    fn shut_if_spent(&self, reports: Reports<'_>) {
+        let limits = reports.limits().into_iter().flat_map(LimitReports::iter);
+        if !limits.into_iter().any(|limit| limit.remaining() == 0) {
+            return;
+        }
+        let StrategySnapshot {
+            rate,
+            further_rates,
+            ..
+        } = self.inside.snapshot();
+        let declared = iter::once(rate).chain(further_rates).flatten();
+        let spent = declared
+            .filter_map(|rate| rate.declared)
+            .filter(|limit| limit.remaining < 1.0 && limit.window >= HOUR);
+        if let Some(span) = spent.filter_map(|limit| limit.resets_in).max() {
+            for budget in self.set.budgets() {
+                budget.shut_for(span);
+            }
+        }
+    }
+}
+
 /// The send in progress, if there is one, and what it took of each budget.
 #[derive(Clone, Copy)]
 struct Sent<const N: usize> {
@@ -179,14 +211,22 @@ impl<S: RetryStrategy, const N: usize> RetryStrategy for FleetStrategy<S, N> {
             outcome => outcome,
         };
         self.record(Sent::of(&token), outcome, reports);
-        self.inside.refresh_retry_token(token, failure, reports)
+        let refreshed = self.inside.refresh_retry_token(token, failure, reports);
+        self.shut_if_spent(reports);
+        refreshed
     }
 
     fn record_success(&self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken> {
         let sent = Sent::of(&token);
         self.inside.record_success(token, reports)?;
         self.record(sent, Outcome::NotThrottled, reports);
+        self.shut_if_spent(reports);
         Ok(())
+    }
+
+    fn observe(&self, token: &RetryToken, reports: Reports<'_>) {
+        self.inside.observe(token, reports);
+        self.shut_if_spent(reports);
     }
 
     fn inside(&self) -> Option<&dyn RetryStrategy> {
@@ -298,6 +338,31 @@ mod tests {
         strategy.observe(&token, Reports::new().declaring(&limits));
         assert_eq!(known(&strategy), Some(60));
         assert!(!FleetStrategy::new(Adaptive::paced(), budget).obeys_limits());
+    }
+
+    #[test]
+    fn a_spent_day_stops_the_fleet_until_its_reset() {
+        let day = Duration::from_secs(86_400);
+        for (left, window, shut) in [(1, day, false), (0, day / 1_440, false), (0, day, true)] {
+            let pool = Arc::new(Pool::new());
+            pool.open();
+            let (_, seen) = watch::channel(BudgetSnapshot::default());
+            let budget = Budget::new(Arc::clone(&pool), Arc::new(Timestamp::ZERO), None, seen);
+            let strategy = FleetStrategy::new(Adaptive::declared(), budget);
+            let clock = Timestamp::ZERO;
+            let mut attempts = Operation::new(&strategy).start();
+            let Next::Send(_) = attempts.next(&clock, None) else {
+                panic!("nothing is known yet")
+            };
+            let reset = Reset::In(window / 2);
+            let report = LimitReport::new(left).limit(60).window(window).reset(reset);
+            let limits = LimitReports::from(report);
+            attempts
+                .succeeded(Reports::at(&clock).declaring(&limits))
+                .expect("it is this strategy's");
+            let until = Duration::from_nanos(pool.shut_until().as_nanos());
+            assert_eq!(until >= day / 2, shut, "{left} of {window:?}: {until:?}");
+        }
     }
 
     #[test]

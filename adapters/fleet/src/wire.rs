@@ -30,6 +30,8 @@ pub(crate) struct Report {
     pub(crate) pause: Duration,
     /// How long ago a knock was sent that was done, or zero.
     pub(crate) done: Duration,
+    /// For how long a plan is spent, whatever got through.
+    pub(crate) shut: Duration,
 }
 
 /// A rate in billionths of a token per second, as it is set.
@@ -115,6 +117,7 @@ impl Ask {
             thousandths(self.alone),
             micros(report.done),
             thousandths(self.known),
+            micros(report.shut),
         ];
         words.join(" ")
     }
@@ -281,6 +284,7 @@ mod tests {
             trip: Duration::from_micros(14),
             pause: Duration::from_micros(15),
             done: Duration::from_micros(16),
+            shut: Duration::from_micros(17),
         };
         let last = Ask {
             seq: 9,
@@ -295,7 +299,7 @@ mod tests {
             ..ask(4)
         };
         let words = "9 1 4 5 6 1.050 11 12 13 14 15 0.666666666 0.500000000 0.001000000 \
-                     100000 200000 2000000 600000 7 2.500 16 0.667";
+                     100000 200000 2000000 600000 7 2.500 16 0.667 17";
         assert_eq!(last.words(&settings), words);
         let initial = |settings: &Settings| {
             let words = last.words(settings);

@@ -456,9 +456,9 @@ fn a_members_weight_is_the_one_that_it_says_last() {
 pub(crate) fn later() -> String {
     let script = include_str!("../../src/step.lua");
     let appended = [
-        ("'idle', 'rise'}", "'idle', 'rise', 'later'}"),
+        ("'rise', 'shut'}", "'rise', 'shut', 'later'}"),
         ("'start', 'knock'}", "'start', 'knock', 'later'}"),
-        ("rise = 0}", "rise = 0, later = 5}"),
+        ("shut = 0}", "shut = 0, later = 5}"),
         ("start = 0, knock = 0}", "start = 0, knock = 0, later = 5}"),
     ];
     appended

@@ -98,6 +98,31 @@ fn a_pause_outlives_the_process_and_the_start_of_the_machine() {
     assert!(granted(&bench.file(), "e", 1) > 0);
 }
 
+/// A plan that is spent for two days, told by one process.
+#[test]
+fn a_spent_plan_outlives_all_processes_until_its_reset() {
+    let bench = Bench::new("spent");
+    let file = bench.file();
+    assert_eq!(granted(&file, "a", 1), 0);
+    bench.pass(SECOND);
+    let two_days = 2 * 86_400 * SECOND;
+    let words = format!(
+        "2 0 0 0 0 5.000 0 0 0 0 0 1000 1000 1 100000 200000 2000000 600000 1 0 0 0 {two_days}"
+    );
+    let told = file.take(Step::Send, "scope", "a", &words);
+    told.expect("the step is taken");
+    drop(file);
+    bench.pass(two_days - SECOND);
+    // A new process finds the scope, and is answered how long it is shut.
+    let answer = ask(&bench.file(), "b", 1, "").expect("the step is taken");
+    assert_eq!(
+        (answer[0], answer[10]),
+        (0, i64::try_from(SECOND).unwrap_or(0) + 1)
+    );
+    bench.pass(2 * SECOND);
+    assert_eq!(granted(&bench.file(), "c", 1), 5);
+}
+
 #[test]
 fn a_system_clock_that_is_set_ends_no_pause() {
     let bench = Bench::new("set");
@@ -258,9 +283,9 @@ fn two_versions_of_the_script_share_a_file() {
     let (old, new) = (bench.file(), bench.file());
     let text = include_str!("../../step.lua");
     let appended = [
-        ("'idle', 'rise'}", "'idle', 'rise', 'later'}"),
+        ("'rise', 'shut'}", "'rise', 'shut', 'later'}"),
         ("'start', 'knock'}", "'start', 'knock', 'later'}"),
-        ("rise = 0}", "rise = 0, later = 5}"),
+        ("shut = 0}", "shut = 0, later = 5}"),
         ("start = 0, knock = 0}", "start = 0, knock = 0, later = 5}"),
     ];
     let later = appended
