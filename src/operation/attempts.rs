@@ -153,7 +153,7 @@ impl<S: RetryStrategy> Attempts<S> {
     /// Returns what comes next. A second call at the same time changes nothing, but
     /// [`Next::Send`] is returned once for each attempt.
     ///
-    /// `waker` is woken if the turn of an operation in line comes sooner than this call returned.
+    /// `waker` is woken if the turn of an operation in line comes sooner than this call says.
     /// Without a waker, an operation in line looks every 50 ms.
     ///
     /// While an attempt is under way, and after a success, it returns [`StopReason::OutOfTurn`].
@@ -317,7 +317,7 @@ impl<S: RetryStrategy> Attempts<S> {
     ///
     /// # Errors
     ///
-    /// [`NotSending`] if there is no attempt under way: it has been reported already.
+    /// [`NotSending`] if no attempt is under way, since its outcome was reported already.
     #[inline]
     pub fn succeeded(&mut self, reports: Reports<'_>) -> Result<(), NotSending> {
         self.sending()?;
@@ -331,7 +331,7 @@ impl<S: RetryStrategy> Attempts<S> {
     ///
     /// # Errors
     ///
-    /// [`NotSending`] if there is no attempt under way: it has been reported already.
+    /// [`NotSending`] if no attempt is under way, since its outcome was reported already.
     pub fn failed(
         &mut self,
         failure: &Failure,

@@ -105,13 +105,13 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
         /// Gives the operation `span` from its start, with all its attempts and waits. The default
         /// is the strategy's deadline
         /// ([`StrategyBuilder::deadline`](crate::config::StrategyBuilder::deadline)). Most
-        /// strategies have none.
+        /// strategies have no deadline.
         ///
         /// No backoff or wait begins that would use up the time left, and no attempt begins after
         /// the deadline. Instead the operation stops at once with
         /// [`StopReason::OutOfTime`](crate::operation::StopReason::OutOfTime), which says how long
         /// the operation would have waited. No quota is taken if a backoff does not fit. The wait
-        /// for a turn is computed at the present rate. To wait in line all the same is a
+        /// for a turn is computed at today's rate. To wait in line all the same is a
         /// [choice](crate::config::StrategyBuilder::wait_out_deadlines).
         ///
         /// Asynchronous loops cut off an attempt under way; blocking loops cannot. An attempt can
@@ -290,11 +290,11 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
     /// when to come back. It is for `run`, `run_with`, `run_async` and `run_async_with`.
     ///
     /// A strategy whose law is [`ControlLaw::Declared`](crate::ControlLaw::Declared) needs these
-    /// reports, because it paces by declared limits. A plain [`Result`] brings none. The attempt
-    /// makes the same [`Reports`](crate::strategy::Reports) that [`Attempts`] take, and puts them
-    /// [beside](crate::strategy::Reports::beside) its result. A closure that returns a bare
-    /// `Result` does not compile; `Reports::new().beside(result)` reports nothing. `?` returns an
-    /// error that reports nothing.
+    /// reports, because it paces by declared limits. A plain [`Result`] brings no reports. The
+    /// attempt makes the same [`Reports`](crate::strategy::Reports) that [`Attempts`] take, and
+    /// puts them [beside](crate::strategy::Reports::beside) its result. A closure that returns a
+    /// bare `Result` does not compile; `Reports::new().beside(result)` reports nothing. `?` returns
+    /// an error that reports nothing.
     ///
     /// # Examples
     ///

@@ -164,8 +164,8 @@ impl Adaptive {
     /// - A throttled attempt does not count as one of `max_attempts` and takes nothing from the
     ///   quota, because the send rate holds the next attempt back. Other failures are limited as
     ///   ever. An outage of half a minute loses operations unless each operation has twenty
-    ///   attempts and each worker 280 tokens of the quota (`.max_attempts(20).quota_capacity(280 *
-    ///   workers)`).
+    ///   attempts and each worker 280 tokens of the quota
+    ///   (`.max_attempts(20).quota_capacity(280 * workers)`).
     /// - An operation ends at its deadline, which is a day unless
     ///   [set](crate::config::StrategyBuilder::deadline). It also ends when everything has been
     ///   throttled for 5 minutes

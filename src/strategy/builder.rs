@@ -178,8 +178,8 @@ impl<M> StrategyBuilder<M> {
         deadline(span: Duration);
 
         /// Lets an operation wait in line until its deadline, even if its turn would come later at
-        /// the present rate. The rate may rise meanwhile. By default such an operation is refused
-        /// at once.
+        /// today's rate. The rate may rise meanwhile. By default such an operation is refused at
+        /// once.
         ///
         /// A caller that asks again at once then asks at the pace of its deadlines. A backoff that does
         /// not fit ends the operation at once all the same.

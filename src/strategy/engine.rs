@@ -352,7 +352,7 @@ pub(super) fn permit(token: &RetryToken, failure: &Failure) -> Result<(), RetryR
     Ok(())
 }
 
-/// Returns the reason to refuse a `delay` that the service asked for and that is longer than `max`.
+/// Returns the reason to refuse a `delay` longer than `max`, for which the service asked.
 pub(crate) fn hint_too_long(
     failure: &Failure,
     delay: Duration,

@@ -63,7 +63,7 @@ pub enum EventKind<'a> {
     },
     /// The strategy refused to send an attempt, because it would have had to wait for too long.
     SendRefused {
-        /// The time until the attempt's turn, at the present rate.
+        /// The time until the attempt's turn, at today's rate.
         wait: Duration,
         /// Whether the attempt is [background](crate::Class::Background).
         background: bool,
@@ -105,7 +105,7 @@ pub enum EventKind<'a> {
     },
     /// An attempt has to wait for a second or more. The event comes once for each attempt.
     LongWait {
-        /// The time until the attempt's turn, at the present rate.
+        /// The time until the attempt's turn, at today's rate.
         wait: Duration,
         /// The limit that the attempt waits for; 0 is the first.
         limit: usize,

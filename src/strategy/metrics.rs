@@ -160,7 +160,7 @@ impl<M> StrategyBuilder<M> {
     /// | `paceline_attempts` | histogram | attempts of each operation that was sent and has ended |
     ///
     /// All scopes of one builder are recorded together. Without this call, requests
-    /// record nothing, and [`publish`](StrategySnapshot::publish) has the rest.
+    /// record nothing. [`publish`](StrategySnapshot::publish) has the other metrics.
     ///
     /// # Examples
     ///

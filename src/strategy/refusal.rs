@@ -15,7 +15,7 @@ use crate::wait::{LOOK_AGAIN, Rest};
 pub enum NotAdmitted {
     /// The attempt's turn has not come. Its place in line is in the [`SendTurn`](super::SendTurn).
     Wait {
-        /// The time until the turn, at the rate of the moment. Never zero.
+        /// The time until the turn, at today's rate. Never zero.
         wait: Duration,
         /// The time to rest before the next look, unless the waker is woken before. Never zero, and
         /// at most `wait`. For background, whose waits are estimates, at most four times `wait`.
@@ -245,7 +245,7 @@ pub enum StopReason {
     MaybeExecuted,
     /// The next attempt would not have begun before the [deadline](crate::Operation::deadline).
     OutOfTime {
-        /// The wait that was not begun: a backoff, or a wait for a turn at the rate of the moment.
+        /// The wait that was not begun: a backoff, or a wait for a turn at today's rate.
         /// Zero if the time was up.
         wait: Duration,
         /// The time that was left.
@@ -281,7 +281,7 @@ pub enum StopReason {
     },
     /// The next send would have had to wait, and the strategy refuses instead.
     SendRefused {
-        /// The time until the send's turn, at the present rate.
+        /// The time until the send's turn, at today's rate.
         wait: Duration,
     },
     /// The strategy cannot send a request of this weight, or of these weights. The only send rate

@@ -216,7 +216,7 @@ impl fmt::Debug for GatePlace {
 pub struct SendTurn {
     /// Dropped by `let_go`, unless it is `Nothing`.
     holds: ManuallyDrop<Holds>,
-    /// The number of [`gated`](Self::gated) calls under way, one inside the other.
+    /// The number of `gated` calls under way, one inside the other.
     depth: u8,
     /// The outermost depth of a gate whose inner strategy has let the attempt go.
     passed: u8,

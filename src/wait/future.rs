@@ -15,8 +15,8 @@ use crate::{AcquireError, Clock};
 
 /// The future of send tokens, from [`AcquireRequest::acquire`].
 ///
-/// The future asks for the tokens when it is first polled. If it is dropped, it gives its place
-/// back. If it is polled after its end, it returns the same result.
+/// The future asks for the tokens when it is first polled. A drop gives its place back. A poll
+/// after its end returns the same result.
 #[must_use = "a future does nothing until it is polled"]
 pub struct Acquire<L: Limit, C: Clock, Z: Sleep>(Stage<L, C, Z>);
 

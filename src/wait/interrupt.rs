@@ -11,7 +11,7 @@ use super::LOOK_AGAIN;
 use crate::seam::Sequence;
 
 std::thread_local! {
-    /// Whether the thread is within an interrupt. Other threads read only this.
+    /// Whether the thread is within an interrupt. A thread outside reads only this flag.
     static IS_WITHIN: Cell<bool> = const { Cell::new(false) };
 
     /// The interrupts that this thread is within, the innermost last.

@@ -8,8 +8,8 @@ use crate::{Clock, Outcome, SendRate, SendSet};
 
 /// Several limits on one request.
 ///
-/// A request waits for the limit whose turn comes last: it sleeps once, and is woken when that turn
-/// comes sooner. First come, first served in each line.
+/// A request waits for the limit whose turn comes last. The request sleeps once, and is woken if
+/// that turn comes sooner. Each line is first come, first served.
 ///
 /// # Examples
 ///

@@ -139,7 +139,7 @@ pub trait Limit: Sized {
         None
     }
 
-    /// Takes what a request holds while it waits, and returns its deadline.
+    /// Takes the places of a request that has to wait, and returns its deadline.
     #[doc(hidden)]
     fn hold(
         self,
@@ -171,7 +171,7 @@ pub trait Limit: Sized {
     fn room(&self, now: Timestamp, weights: &Self::Weights, class: Class) -> (u64, bool);
 
     /// Returns the wait of a request at the end of the line, and the time in which its tokens are
-    /// minted. The wait is `None` if the tokens are there. The error says why the limit refuses it.
+    /// minted. The wait is `None` if the tokens are there. The error says why it is refused.
     #[doc(hidden)]
     fn ahead(
         &self,

@@ -152,8 +152,8 @@ impl<L: Limit, const N: usize> fmt::Debug for PoolGuard<L, N> {
 ///
 /// A reservation that is dropped before it is claimed gives all places back, and the requests
 /// behind move up. A reservation has no clock. So a sleeping waiter is woken for this at the next
-/// response, or by its own timer. The tokens of a forgotten reservation (`mem::forget`) are lost, as
-/// with [`Reservation`](crate::Reservation).
+/// response, or by its own timer. The tokens of a forgotten reservation (`mem::forget`) are lost,
+/// as with [`Reservation`](crate::Reservation).
 #[must_use = "a reservation that is dropped gives its places up"]
 pub struct PoolReservation<L: Limit, const N: usize>(pub(super) PoolGuard<L, N>);
 

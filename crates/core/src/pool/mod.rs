@@ -32,9 +32,8 @@ use crate::{AcquireError, Class, Outcome, Timestamp};
 pub struct MemberSnapshot {
     /// The position of the member in the pool.
     pub index: usize,
-    /// The whole tokens that are left: those of the declared limit with the least, or else those in
-    /// the bucket. For a set, the tokens of the limit with the least. `u64::MAX` while nothing is
-    /// limited.
+    /// The whole tokens that are left of the declared limit with the least, or else in the bucket.
+    /// For a set, the tokens of the limit with the least. `u64::MAX` while nothing is limited.
     pub left: u64,
     /// Whether the member is shut, paused or spent: no token can be had today.
     pub is_closed: bool,
