@@ -1,4 +1,4 @@
-//! How long to wait before a retry: a pure function of its number, and of one random number.
+//! The delay before a retry: a pure function of the retry's number and of one random number.
 
 pub use crate::random::{Random, SeededRandom};
 
@@ -6,8 +6,8 @@ use core::{fmt, time::Duration};
 
 /// A rule that turns the number of a retry into a delay.
 ///
-/// It is stateless: the same arguments always give the same delay, so it can be shared by any
-/// number of operations and a recorded sequence of random numbers replays every delay.
+/// A rule is stateless, so the same arguments always give the same delay. Any number of operations
+/// can share a rule. A recorded sequence of random numbers replays every delay.
 ///
 /// # Examples
 ///
@@ -40,10 +40,10 @@ pub trait BackoffStrategy: fmt::Debug + Send + Sync {
 /// Exponential backoff with full jitter: `b × min(base × 2^(retry − 1), max_delay)`. `b` is uniform
 /// over (0, 1]: `(random + 1) / 2⁶⁴`, and the product is rounded down to whole nanoseconds. So
 /// `random = u64::MAX` gives exactly the capped delay. The cap comes before the jitter, so delays
-/// at the cap are spread as well (botocore's fix #3178). The base is chosen by the latest failure,
-/// the exponent by the number of the retry whatever came before ("Retry behavior", AWS SDKs and
-/// Tools Reference Guide). A base or cap of zero gives no delays. Spans beyond 2⁶⁴ − 1 ns, 584
-/// years, count as that.
+/// at the cap are spread as well (botocore's fix #3178). The latest failure chooses the base. The
+/// number of the retry chooses the exponent, whatever failed before ("Retry behavior", AWS SDKs and
+/// Tools Reference Guide). A base or cap of zero gives no delays. Spans longer than 2⁶⁴ − 1 ns, 584
+/// years, count as this maximum.
 ///
 /// # Examples
 ///
@@ -87,8 +87,8 @@ impl ExponentialBackoff {
     /// Lets no delay after a throttling error be shorter than `floor`, whatever the jitter. Zero by
     /// default.
     ///
-    /// The jitter spreads over what is left above it, so that delays do not gather at the floor. A
-    /// backoff below the floor is lifted to it, one above `max_delay` too.
+    /// The jitter spreads over the span above the floor, so delays do not gather at the floor. A
+    /// backoff below the floor is lifted to the floor, even if the floor is above `max_delay`.
     pub(crate) const fn with_throttling_floor(self, floor: Duration) -> Self {
         Self {
             throttling_floor: nanos(floor),
@@ -139,7 +139,7 @@ impl fmt::Debug for ExponentialBackoff {
     }
 }
 
-/// Returns `span` in nanoseconds, or the largest number there is.
+/// Returns `span` in nanoseconds, at most `u64::MAX`.
 const fn nanos(span: Duration) -> u64 {
     let whole = span.as_secs().saturating_mul(1_000_000_000);
     whole.saturating_add(span.subsec_nanos() as u64)

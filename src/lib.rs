@@ -7,11 +7,12 @@
 //! | [`RetryQuota`] | before each retry | retry, or give up now; it never waits | successes |
 //! | [`SendRate`] | before each send, in adaptive mode | go, or a place in line | time, at a rate that adapts to throttling |
 //!
-//! The quota, and the rate under `ControlLaw::Aws`, behave as the AWS SDKs document and Smithy's client
-//! guide specifies. The paced and the declared law are paceline's own. Both buckets are lock-free, take the time as an argument and need neither a runtime nor `std`.
+//! The quota, and the rate under `ControlLaw::Aws`, behave as the AWS SDKs document and Smithy's
+//! client guide specifies. The paced and the declared law are paceline's own. Both buckets are
+//! lock-free, take the time as an argument and need neither a runtime nor `std`.
 //!
-//! Begin with a [guide], listed there by task. The most read: [choose a mode](guide::choosing), [what
-//! to write for your client crate](guide::client_crates), [the retry loop](guide::the_loop).
+//! Begin with a [guide]; the list is by task. The most read are: [choose a mode](guide::choosing),
+//! [what to write for your client crate](guide::client_crates), [the retry loop](guide::the_loop).
 //!
 //! # With a strategy
 //!
@@ -40,10 +41,9 @@
 //! # }
 //! ```
 //!
-//! `Standard` never delays a first send;
-//! `Adaptive` also keeps the send rate below what is throttled; `Legacy` is what the SDKs did
-//! before both. With the feature `tokio` there is `run_async`. `SendLimiter` waits for send tokens
-//! without a strategy.
+//! `Standard` never delays a first send. `Adaptive` also keeps the send rate below the throttled
+//! rate. `Legacy` is the mode that the SDKs had before both. With the feature `tokio` there is
+//! `run_async`. `SendLimiter` waits for send tokens without a strategy.
 //!
 //! # Embedding one bucket
 //!
@@ -111,10 +111,11 @@
 //! | `http-date` | no | dates in the header `Retry-After` |
 //! | `http` | no | classifiers for the responses of the crate `http`; has `classify` and `http-date` |
 //!
-//! Without `std` only the buckets are here: the crate `paceline-core`, which may be depended on alone.
-//! [`SendRate`] needs an allocator.
+//! Without `std` there are only the buckets. They are the crate `paceline-core`, which can also be
+//! used alone. [`SendRate`] needs an allocator.
 #![cfg_attr(not(feature = "std"), no_std)]
-// docs.rs says beside each item which feature it needs, but for those of the models.
+// docs.rs shows beside each item the feature that the item needs, except the features of the
+// models.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(docsrs, doc(auto_cfg(hide(loom, feature = "loom"))))]
 

@@ -23,8 +23,8 @@ pub trait Answers {
     fn reported<T, E>(answer: Self::Output<T, E>) -> Result<Reported<T>, Reported<E>>;
 }
 
-/// Attempts that return a [`Result`] and report nothing: every operation, unless it is
-/// [`reporting`](crate::Operation::reporting).
+/// Attempts that return a [`Result`] and report nothing. This is the default, unless an operation
+/// is [`reporting`](crate::Operation::reporting).
 #[derive(Debug)]
 pub struct Plain;
 
@@ -37,8 +37,8 @@ impl Answers for Plain {
     }
 }
 
-/// Attempts that return what the service reported beside the value or the error: those of an
-/// operation that is [`reporting`](crate::Operation::reporting).
+/// Attempts of an operation that is [`reporting`](crate::Operation::reporting). They return what
+/// the service reported beside the value or the error.
 #[derive(Debug)]
 pub struct Reporting;
 
@@ -56,8 +56,9 @@ impl Answers for Reporting {
 /// A value or an error of an attempt, and what the service reported beside it, for the loop of an
 /// operation that is [`reporting`](crate::Operation::reporting).
 ///
-/// [`Reports::beside`] makes it of both. [`From`] makes one that reports nothing, so that `?` works
-/// where there is no response. It allocates if there is something to report.
+/// [`Reports::beside`] makes this value from a result and its reports. [`From`] makes a value that
+/// reports nothing, so that `?` works where there is no response. A value allocates only if there
+/// is something to report.
 ///
 /// # Examples
 ///
@@ -95,8 +96,8 @@ struct Heard {
 }
 
 impl<T> Reported<T> {
-    /// Adds the service's hint on when to come back: for an error in place of that of its
-    /// classification, for a value the [pause](Reports::pausing) that the service asks for.
+    /// Adds the service's hint on when to come back. For an error, it replaces the hint of the
+    /// classification. For a value, it is the [pause](Reports::pausing) that the service asks for.
     pub fn retry_after(mut self, hint: RetryAfter) -> Self {
         self.heard.get_or_insert_default().hint = Some(hint);
         self
@@ -107,7 +108,7 @@ impl<T> Reported<T> {
         self.value
     }
 
-    /// Returns what was reported, for a response that came at `clock`.
+    /// Returns what was reported. `clock` has the time of the response.
     fn reports<'a>(&'a self, clock: &'a dyn Clock) -> Reports<'a> {
         let heard = self.heard.as_deref();
         Reports {
@@ -123,7 +124,7 @@ impl<T> Reported<T> {
     }
 }
 
-/// The value, and what there was to report.
+/// The value, and its reports if there are any.
 impl<T: fmt::Debug> fmt::Debug for Reported<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("Reported");
@@ -174,7 +175,7 @@ impl Reports<'_> {
 pub(super) type Failed<E> = (Option<E>, Option<Stop>);
 
 impl<S: RetryStrategy> Attempts<S> {
-    /// Records the answer to the attempt under way, or that there is none because its time was up.
+    /// Records the answer to the attempt under way, or a timeout if there is no answer.
     pub(super) fn answered<A: Answers, T, E>(
         &mut self,
         answer: Option<A::Output<T, E>>,

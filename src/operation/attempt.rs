@@ -1,4 +1,4 @@
-//! What an operation knows of the attempt that it is to make.
+//! What an attempt learns from its operation.
 
 use alloc::string::{String, ToString};
 use core::{fmt, time::Duration};
@@ -8,7 +8,7 @@ use crate::headers::AttemptHeader;
 
 /// One attempt of an operation.
 ///
-/// Printed, it is the value of AWS's header `amz-sdk-request`: `attempt=1; max=3`.
+/// `Display` writes the value of AWS's header `amz-sdk-request`: `attempt=1; max=3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempt {
     pub(super) number: u32,
@@ -31,8 +31,7 @@ impl Attempt {
         self.max
     }
 
-    /// Returns `true` if there will be no other attempt after this one: the request need not be
-    /// kept.
+    /// Returns `true` if no other attempt follows this attempt. The request need not be kept then.
     #[must_use]
     pub const fn is_last(&self) -> bool {
         match self.max {
@@ -41,16 +40,16 @@ impl Attempt {
         }
     }
 
-    /// Returns the member of its strategy that serves it, by its index: which key, account or endpoint
-    /// to send with. 0 unless the strategy has
+    /// Returns the index of the strategy's member that serves the attempt: the key, account or
+    /// endpoint to send with. It is 0 unless the strategy has
     /// [several](crate::config::StrategyBuilder::members).
     #[must_use]
     pub const fn member(&self) -> usize {
         self.member
     }
 
-    /// Returns the attempt of the outer loop that this one is inside of, or `None` if there is
-    /// none. Inside of one there is a single attempt.
+    /// Returns the attempt of an outer loop that contains this attempt, or `None`. Inside an outer
+    /// attempt there is a single attempt.
     #[must_use]
     pub const fn outer(&self) -> Option<OuterAttempt> {
         self.outer
@@ -58,8 +57,8 @@ impl Attempt {
 
     /// Returns the time that the attempt has from its beginning, or `None` without a limit.
     ///
-    /// The smaller of [`attempt_timeout`](crate::Operation::attempt_timeout) and what was left of
-    /// the [`deadline`](crate::Operation::deadline). To be handed to the client that sends.
+    /// It is the smaller of [`attempt_timeout`](crate::Operation::attempt_timeout) and the time
+    /// left of the [`deadline`](crate::Operation::deadline). Hand it to the client that sends.
     #[must_use]
     pub const fn time_limit(&self) -> Option<Duration> {
         self.time_limit
@@ -87,7 +86,7 @@ impl AttemptHeader {
         }
     }
 
-    /// Returns its value for `attempt`, or `None` if there is nothing to tell.
+    /// Returns the header's value for `attempt`, or `None` if there is no value to send.
     #[must_use]
     pub fn value(self, attempt: &Attempt) -> Option<String> {
         let mut shown = *attempt;
@@ -103,8 +102,8 @@ impl AttemptHeader {
         }
     }
 
-    /// Puts it into the headers of the request of `attempt`, in place of what stands there. Where
-    /// there is nothing to tell the headers stay as they are.
+    /// Inserts the header into `headers` for the request of `attempt`, and replaces an older value.
+    /// The headers do not change if there is no value to send.
     #[cfg(feature = "http")]
     pub fn tell(self, attempt: &Attempt, headers: &mut http::HeaderMap) {
         let value = self.value(attempt).map(http::HeaderValue::try_from);

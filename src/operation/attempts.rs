@@ -1,4 +1,4 @@
-//! One operation under way: everything that a retry loop does but waiting and sending.
+//! One operation under way: all of a retry loop except the waiting and the sending.
 
 use alloc::sync::Arc;
 use core::{fmt, task::Waker, time::Duration};
@@ -23,16 +23,16 @@ mod conclude;
 /// One operation under way, without input and output: it decides what comes next and leaves the
 /// waiting and the sending to its host.
 ///
-/// From [`Operation::start`](crate::Operation::start). The host asks [`next`](Self::next), does
-/// what it says, and reports how each attempt went with [`succeeded`](Self::succeeded) or
-/// [`failed`](Self::failed). The value owns the token of the operation and with it the use of its
-/// scope, the place in line, the deadline, the cap on the service's hints, and the recording.
-/// Dropped at any point it gives the place and the scope back. A retry that was not sent costs
-/// nothing then, and a send in progress counts as
-/// [cancelled](RetryStrategy::record_cancelled), at the time of the strategy's clock.
+/// [`Operation::start`](crate::Operation::start) makes this value. The host calls
+/// [`next`](Self::next), does what the result says, and reports each attempt with
+/// [`succeeded`](Self::succeeded) or [`failed`](Self::failed). The value owns the token of the
+/// operation, and with the token the use of its scope. It also owns the place in line, the
+/// deadline, the cap on the service's hints, and the recording. A value that is dropped gives the
+/// place and the scope back. A retry that was not sent costs nothing then. A send in progress
+/// counts as [cancelled](RetryStrategy::record_cancelled), at the time of the strategy's clock.
 ///
-/// It is `Send` and `'static` where the strategy `S` is: an `Arc`, or `Scopes`. It allocates
-/// nothing, unless its strategy has several send rates or it is reported as slow.
+/// The value is `Send` and `'static` if the strategy `S` is, such as an `Arc` or `Scopes`. It
+/// allocates only if its strategy has several send rates, or if it is reported as slow.
 /// [`Waiter`](crate::operation::Waiter) drives it in a task, [`wait_blocking`](Self::wait_blocking)
 /// on a thread.
 ///
@@ -90,7 +90,7 @@ pub struct Attempts<S: RetryStrategy> {
     member: usize,
 }
 
-/// Where an operation stands.
+/// The state of an operation.
 #[derive(Clone, Debug)]
 enum Step {
     Backoff(Timestamp),
@@ -134,7 +134,7 @@ impl<S: RetryStrategy> Attempts<S> {
             let own = attempts.open.strategy.clock();
             attempts.open.spent = Some(Spent::since(clock.unwrap_or(own), own));
         }
-        // No clock is read that is not needed.
+        // The clock is read only if the time is needed.
         if total.is_some() || !delay.is_zero() {
             let now = clock.unwrap_or(attempts.open.strategy.clock()).now();
             attempts.deadline = total.map(|total| now.saturating_add(total));
@@ -153,10 +153,10 @@ impl<S: RetryStrategy> Attempts<S> {
     /// Returns what comes next. A second call at the same time changes nothing, but
     /// [`Next::Send`] is returned once for each attempt.
     ///
-    /// `waker` is woken when the turn of an operation in line comes sooner than it was said to.
-    /// Without one, an operation in line looks every 50 ms.
+    /// `waker` is woken if the turn of an operation in line comes sooner than this call says.
+    /// Without a waker, an operation in line looks every 50 ms.
     ///
-    /// Asked while an attempt is under way, or after a success, it says [`StopReason::OutOfTurn`].
+    /// While an attempt is under way, and after a success, it returns [`StopReason::OutOfTurn`].
     #[inline]
     pub fn next(&mut self, clock: &dyn Clock, waker: Option<&Waker>) -> Next {
         match self.step {
@@ -189,7 +189,7 @@ impl<S: RetryStrategy> Attempts<S> {
             ..SendRequest::new().weight(self.bounds.weight).at(clock)
         };
         if let Some(by) = self.deadline {
-            // Asked before the turn is: one that has come would be spent.
+            // The deadline is checked before the turn, because a turn that has come would be spent.
             let now = clock.now();
             if let Some(reason) = self.out_of_time(now, Duration::ZERO) {
                 return self.stop(reason, clock);
@@ -214,13 +214,13 @@ impl<S: RetryStrategy> Attempts<S> {
         }
     }
 
-    // Out of the way of an attempt that goes at once.
+    // Not inlined, because most attempts go at once.
     #[inline(never)]
     fn not_admitted(&mut self, why: NotAdmitted, clock: &dyn Clock) -> Next {
         match why {
             NotAdmitted::Wait { wait, look_in } => {
                 let now = clock.now();
-                // Of a strategy that does not ask how long a request may wait.
+                // For strategies that ignore how long a request may wait.
                 if let Some(reason) = self
                     .out_of_time(now, wait)
                     .filter(|_| !self.open.waits_out())
@@ -292,8 +292,8 @@ impl<S: RetryStrategy> Attempts<S> {
         self.repeatable = repeatable;
     }
 
-    /// Takes in what the service declares about its limits when the headers of its response come,
-    /// ahead of the outcome.
+    /// Takes in what the service declares about its limits. Call it when the headers of the
+    /// response come, before the outcome.
     ///
     /// # Errors
     ///
@@ -306,8 +306,8 @@ impl<S: RetryStrategy> Attempts<S> {
         Ok(())
     }
 
-    /// Returns what the attempt under way took of the send rates, to be settled with its true cost
-    /// after its outcome was recorded: `None` if there is none under way, or nothing to settle.
+    /// Returns the charge of the attempt under way, to settle with its true cost after the outcome
+    /// was recorded. `None` if no attempt is under way, or if there is nothing to settle.
     pub fn charge(&self) -> Option<AttemptCharge> {
         let token = self.open.token.as_ref().filter(|_| self.is_sending())?;
         self.open.strategy.charge(token)
@@ -317,7 +317,7 @@ impl<S: RetryStrategy> Attempts<S> {
     ///
     /// # Errors
     ///
-    /// [`NotSending`] if there is no attempt under way: it has been reported already.
+    /// [`NotSending`] if no attempt is under way, since its outcome was reported already.
     #[inline]
     pub fn succeeded(&mut self, reports: Reports<'_>) -> Result<(), NotSending> {
         self.sending()?;
@@ -326,12 +326,12 @@ impl<S: RetryStrategy> Attempts<S> {
         Ok(())
     }
 
-    /// Reports that the attempt under way failed, and returns what follows. One that was cut off
-    /// because its time was up is a [`Failure::timeout`].
+    /// Reports that the attempt under way failed, and returns what follows. An attempt that was cut
+    /// off because its time was up is a [`Failure::timeout`].
     ///
     /// # Errors
     ///
-    /// [`NotSending`] if there is no attempt under way: it has been reported already.
+    /// [`NotSending`] if no attempt is under way, since its outcome was reported already.
     pub fn failed(
         &mut self,
         failure: &Failure,
@@ -345,12 +345,12 @@ impl<S: RetryStrategy> Attempts<S> {
         Ok(verdict)
     }
 
-    /// Reports that the next attempt failed before it was sent: the host gave up waiting for it,
-    /// say. Its place in line is given back.
+    /// Reports that the next attempt failed before it was sent, for example because the host
+    /// stopped waiting. Its place in line is given back.
     ///
     /// # Errors
     ///
-    /// [`NotSending`] if it was sent already, or there is no next attempt.
+    /// [`NotSending`] if the attempt was sent already, or if there is no next attempt.
     pub fn not_sent(
         &mut self,
         failure: &Failure,
@@ -363,10 +363,11 @@ impl<S: RetryStrategy> Attempts<S> {
         Ok(self.conclude(failure, reports))
     }
 
-    /// Returns the attempt under way as the loops inside of it are to see it: for
-    /// [`within`](super::within), or for the extensions of a request. `None` if they may retry.
+    /// Returns the attempt under way as an outer attempt for the loops inside it. Pass it to
+    /// [`within`](super::within), or put it into the extensions of a request. `None` if the inner
+    /// loops may retry.
     ///
-    /// An operation inside of an outer attempt returns that one. To be asked after
+    /// An operation inside an outer attempt returns this outer attempt. Call it after
     /// [`set_repeatable`](Self::set_repeatable).
     #[must_use]
     pub const fn outer(&self) -> Option<OuterAttempt> {
@@ -381,8 +382,8 @@ impl<S: RetryStrategy> Attempts<S> {
         Some(OuterAttempt::of(self.count, max))
     }
 
-    /// Detaches what is left to be recorded of the attempt under way: the response has begun, and
-    /// its end will show whether it succeeded.
+    /// Detaches the recording of the attempt under way. It is for a response that has begun, and
+    /// whose end will show whether the attempt succeeded.
     ///
     /// # Errors
     ///
@@ -396,7 +397,7 @@ impl<S: RetryStrategy> Attempts<S> {
     }
 
     /// Returns the time that is left of the [deadline](crate::Operation::deadline), or `None`
-    /// without one.
+    /// without a deadline.
     #[must_use]
     pub fn time_left(&self, clock: &dyn Clock) -> Option<Duration> {
         Some(self.deadline?.saturating_since(clock.now()))
@@ -435,7 +436,7 @@ impl<S: RetryStrategy> Attempts<S> {
         self.count
     }
 
-    /// Returns why nothing may begin after `wait`, if that is so.
+    /// Returns the reason if nothing may begin after `wait`.
     fn out_of_time(&self, now: Timestamp, wait: Duration) -> Option<StopReason> {
         out_of_time(wait, self.time_left(&now))
     }
@@ -463,7 +464,7 @@ impl<S: RetryStrategy> Attempts<S> {
 
     /// Emits that the operation was given up, and returns the stop with the name.
     fn gave_up(&self, who: Who, mut stop: Stop, failure: Option<&Failure>) -> Stop {
-        // In one statement: the oldest compiler keeps the text no longer.
+        // One statement, because the oldest supported compiler drops the text at its end.
         self.open.tell(
             &who,
             EventKind::GaveUp {
@@ -476,8 +477,8 @@ impl<S: RetryStrategy> Attempts<S> {
         stop
     }
 
-    /// Returns the [name](RetryStrategy::name) of the strategy, or of the scope: for the error of a
-    /// host that cuts an attempt off. A [`Stop`] has it.
+    /// Returns the [name](RetryStrategy::name) of the strategy, or of the scope. It is for the
+    /// error of a host that cuts an attempt off. A [`Stop`] already has the name.
     #[must_use]
     pub fn name(&self) -> Option<Arc<str>> {
         match &self.step {

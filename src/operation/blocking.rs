@@ -56,18 +56,18 @@ impl<S: RetryStrategy, Z: ThreadSleep, A: Answers> Operation<'_, S, Z, A> {
     }
 }
 
-/// What puts a thread to sleep: its own sleep, or a function of the caller's.
+/// The way in which a thread sleeps: `thread::sleep`, or a function of the caller.
 #[expect(unnameable_types, reason = "callers pass a function")]
 pub trait ThreadSleep {
     /// Sleeps for `span`.
     fn sleep(&mut self, span: Duration);
 
-    /// Rests in line for `span`, or until `waker` wakes the thread. A sleep that a waker can end
-    /// makes the missing waker first, and does not rest.
+    /// Rests in line for `span`, or until `waker` wakes the thread. If a waker can end the sleep
+    /// and `waker` is `None`, the call makes the waker and returns at once.
     fn rest_in_line(&mut self, span: Duration, waker: &mut Option<Waker>);
 }
 
-/// Out of it a waker can wake the thread.
+/// A waker can end this sleep.
 impl ThreadSleep for DefaultSleep {
     fn sleep(&mut self, span: Duration) {
         interrupt::sleep(span, thread::sleep);
@@ -81,7 +81,7 @@ impl ThreadSleep for DefaultSleep {
     }
 }
 
-/// It cannot be ended early.
+/// No waker can end this sleep.
 impl<Z: FnMut(Duration)> ThreadSleep for Z {
     fn sleep(&mut self, span: Duration) {
         interrupt::sleep(span, self);
@@ -98,7 +98,7 @@ impl<S: RetryStrategy> Attempts<S> {
     ///
     /// # Errors
     ///
-    /// [`Stop`] if there will be none.
+    /// [`Stop`] if there is no further attempt.
     pub fn wait_blocking(&mut self, clock: &dyn Clock) -> Result<Attempt, Stop> {
         self.wait_by(clock, &mut DefaultSleep)
     }

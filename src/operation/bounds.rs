@@ -1,4 +1,4 @@
-//! What an operation is held to besides its strategy.
+//! The bounds of an operation beside its strategy.
 
 use core::time::Duration;
 
@@ -11,17 +11,17 @@ pub(super) struct Bounds {
     pub(super) idempotency: Idempotency,
     /// The tokens of the send rate that each attempt takes.
     pub(super) weight: u32,
-    /// Those of each send rate, if the strategy has several.
+    /// The tokens of each send rate, if the strategy has several rates.
     pub(super) weights: Option<Weights>,
-    /// Whether something waits for it.
+    /// Whether something waits for the operation.
     pub(super) class: Class,
-    /// From the beginning of the operation to its end; `None` for what the strategy says.
+    /// The time from the operation's beginning to its end; `None` for the strategy's deadline.
     pub(super) deadline: Option<Duration>,
-    /// Of one attempt.
+    /// The time limit of one attempt.
     pub(super) attempt_timeout: Option<Duration>,
-    /// The longest wait that the service may ask for; `None` for what the strategy says.
+    /// The longest wait that the service may ask for; `None` for the strategy's cap.
     pub(super) max_retry_after: Option<Duration>,
-    /// The attempt of an outer loop that the request itself was found to be of.
+    /// The attempt of an outer loop that contains the operation.
     pub(super) outer: Option<OuterAttempt>,
     /// Whether its attempts consist of several requests.
     pub(super) composite: bool,
@@ -30,7 +30,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// Has the next attempt take what the refused part of this one asks for.
+    /// Reduces the tokens of the next attempt to the refused `part` of this attempt.
     pub(super) fn shrink(&mut self, part: Part) {
         self.weight = part.of(self.weight);
         self.weights = self.weights.map(|weights| weights.of_part(part));

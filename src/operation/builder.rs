@@ -15,8 +15,8 @@ use crate::{
 /// [`run`](Self::run) and [`run_async`](Self::run_async) run the operation. [`start`](Self::start)
 /// leaves the waiting and the sending to the caller.
 ///
-/// `S` is the strategy, and `Z` what puts the thread or the task to sleep. `A` is what attempts
-/// return: results, or [results with reports](Self::reporting).
+/// `S` is the strategy, and `Z` the way in which the thread or the task sleeps. `A` is the kind of
+/// answers: results, or [results with reports](Self::reporting).
 ///
 /// [`RetryStrategyExt::operation`]: crate::RetryStrategyExt::operation
 #[must_use = "an operation does nothing until it is run"]
@@ -51,8 +51,8 @@ impl<S: RetryStrategy, Z, A> Operation<'_, S, Z, A> {
 }
 
 impl<'a, S, Z, A> Operation<'a, S, Z, A> {
-    /// Names what the operation goes to. `Scopes` (feature `scopes`) keeps a state for each;
-    /// paceline's other strategies ignore it.
+    /// Names the scope of the operation. `Scopes` (feature `scopes`) keeps a state for each scope.
+    /// Paceline's other strategies ignore the name.
     pub fn scope(self, scope: &'a str) -> Self {
         Self {
             scope: Some(scope),
@@ -64,8 +64,8 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
         bounds:
         /// Sets whether the operation may be carried out twice. Yes by default.
         ///
-        /// What may not be is retried only after failures that say that nothing was done, whatever the
-        /// strategy: else the operation stops with
+        /// If not, the operation is retried only after failures which show that nothing was done,
+        /// whatever the strategy. After other failures it stops with
         /// [`StopReason::MaybeExecuted`](crate::operation::StopReason::MaybeExecuted).
         ///
         /// # Examples
@@ -85,8 +85,8 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
         /// Sets how many tokens of the send rate each attempt takes: 1 by default.
         weight(tokens: u32);
 
-        /// Sets whether something waits for the operation: foreground by default. All attempts are of
-        /// its class.
+        /// Sets whether something waits for the operation: foreground by default. All attempts have
+        /// this class.
         ///
         /// Background gets the tokens of the send rate that the foreground leaves over. A strategy
         /// without a send rate has no classes.
@@ -102,20 +102,20 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
         /// ```
         class(class: Class);
 
-        /// Gives the operation `span` from when it is run, with all its attempts and waits. By default
-        /// what the strategy gives
-        /// ([`StrategyBuilder::deadline`](crate::config::StrategyBuilder::deadline)): most have no
-        /// limit.
+        /// Gives the operation `span` from its start, with all its attempts and waits. The default
+        /// is the strategy's deadline
+        /// ([`StrategyBuilder::deadline`](crate::config::StrategyBuilder::deadline)). Most
+        /// strategies have no deadline.
         ///
-        /// No backoff or wait begins that would use up what is left, and no attempt begins after it:
-        /// the operation stops at once with
+        /// No backoff or wait begins that would use up the time left, and no attempt begins after
+        /// the deadline. Instead the operation stops at once with
         /// [`StopReason::OutOfTime`](crate::operation::StopReason::OutOfTime), which says how long
-        /// it would have waited. No quota is taken if a backoff does not fit. The wait for a turn is
-        /// that of the rate of the moment: to wait in line all the same is a
+        /// the operation would have waited. No quota is taken if a backoff does not fit. The wait
+        /// for a turn is computed at today's rate. To wait in line all the same is a
         /// [choice](crate::config::StrategyBuilder::wait_out_deadlines).
         ///
-        /// Asynchronous loops cut off an attempt under way; blocking loops cannot. An attempt knows
-        /// what is left ([`Attempt::time_limit`](crate::operation::Attempt::time_limit)).
+        /// Asynchronous loops cut off an attempt under way; blocking loops cannot. An attempt can
+        /// read the time left ([`Attempt::time_limit`](crate::operation::Attempt::time_limit)).
         ///
         /// # Examples
         ///
@@ -134,12 +134,14 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
         /// ```
         deadline(span: Duration);
 
-        /// Gives each attempt `span`, or what the [`deadline`](Self::deadline) leaves if that is less.
+        /// Gives each attempt `span`, or the time left of the [`deadline`](Self::deadline) if this
+        /// is less.
         ///
-        /// An attempt can read it ([`Attempt::time_limit`](crate::operation::Attempt::time_limit)), to
-        /// hand it to its client. The asynchronous loop also cuts it off, which counts as a failure
-        /// that is a timeout: the work may have been done. With a `span` of zero an attempt ends where
-        /// it first waits.
+        /// An attempt can read its limit
+        /// ([`Attempt::time_limit`](crate::operation::Attempt::time_limit)) and hand it to its
+        /// client. The asynchronous loop also cuts the attempt off. This counts as a timeout, after
+        /// which the work may have been done. With a `span` of zero an attempt ends where it first
+        /// waits.
         ///
         /// # Examples
         ///
@@ -158,8 +160,9 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
     }
 
     /// Sets how many tokens of each send rate every attempt takes, for a strategy with several
-    /// ([`StrategyBuilder::also`](crate::config::StrategyBuilder::also)): as many as it has rates,
-    /// or the operation stops with [`StopReason::Weight`](crate::operation::StopReason::Weight).
+    /// rates ([`StrategyBuilder::also`](crate::config::StrategyBuilder::also)). Without a number
+    /// for each rate the operation stops with
+    /// [`StopReason::Weight`](crate::operation::StopReason::Weight).
     ///
     /// # Examples
     ///
@@ -184,14 +187,15 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
         self
     }
 
-    /// Accepts no longer wait than `span` from the service: 60 s by default, or what the strategy's
-    /// first token says. It is rounded up to seconds; 18 hours and more count as no limit.
+    /// Accepts no longer wait than `span` from the service. The default is the cap of the
+    /// strategy's first token, or 60 s. `span` is rounded up to seconds; 18 hours and more count as
+    /// no limit.
     ///
     /// A service that asks for more, with `Retry-After` or another hint, stops the operation at
     /// once with
     /// [`StopReason::RetryAfterTooLong`](crate::operation::StopReason::RetryAfterTooLong), which
-    /// says how long it asked for. The send rate that operations share pauses for no longer
-    /// than `span` either.
+    /// says how long the service asked for. The send rate that operations share pauses for no
+    /// longer than `span` either.
     ///
     /// # Examples
     ///
@@ -212,8 +216,8 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
     }
 
     /// Keeps retries at the member that served the first attempt, for a strategy with several
-    /// ([`StrategyBuilder::members`](crate::config::StrategyBuilder::members)). By default each
-    /// attempt goes by the member that lets it go first.
+    /// members ([`StrategyBuilder::members`](crate::config::StrategyBuilder::members)). By default
+    /// each attempt goes by the first member that lets it go.
     ///
     /// # Examples
     ///
@@ -234,8 +238,8 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
         self
     }
 
-    /// Use it when each attempt consists of several requests, as a paginator's or an upload in
-    /// parts: loops inside of an attempt may send theirs again.
+    /// Use it when each attempt consists of several requests, as with a paginator or an upload in
+    /// parts. Loops inside an attempt may then send their requests again.
     ///
     /// By default an attempt is one request, and paceline's loops inside of it
     /// [send once](OuterAttempt).
@@ -259,11 +263,11 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
         self
     }
 
-    /// Use it when the operation runs inside of an attempt of another loop: it sends once. For
-    /// hosts that find an [`OuterAttempt`] with the request: among the extensions of an `http`
-    /// request, say. `None` changes nothing.
+    /// Use it when the operation runs inside an attempt of another loop. The operation then sends
+    /// once. It is for hosts that find an [`OuterAttempt`] with the request, for example in the
+    /// extensions of an `http` request. `None` changes nothing.
     ///
-    /// What runs inside of an attempt on this thread is found without it.
+    /// An outer attempt on this thread is found without this call.
     ///
     /// # Examples
     ///
@@ -282,15 +286,15 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
         self
     }
 
-    /// Lets each attempt return what the service reported beside its result: its limits, the true
-    /// cost, when to come back. For `run`, `run_with`, `run_async` and `run_async_with`.
+    /// Lets each attempt return the service's reports beside its result: limits, the true cost, and
+    /// when to come back. It is for `run`, `run_with`, `run_async` and `run_async_with`.
     ///
-    /// A strategy whose law is [`ControlLaw::Declared`](crate::ControlLaw::Declared) needs it: it
-    /// paces by the limits that it hears, and a plain [`Result`] brings none. The attempt makes the
-    /// same [`Reports`](crate::strategy::Reports) that [`Attempts`] take, and puts them
-    /// [beside](crate::strategy::Reports::beside) its result. A closure that returns a bare `Result`
-    /// does not compile: `Reports::new().beside(result)` reports nothing. `?` returns an error that
-    /// reports nothing.
+    /// A strategy whose law is [`ControlLaw::Declared`](crate::ControlLaw::Declared) needs these
+    /// reports, because it paces by declared limits. A plain [`Result`] brings no reports. The
+    /// attempt makes the same [`Reports`](crate::strategy::Reports) that [`Attempts`] take, and
+    /// puts them [beside](crate::strategy::Reports::beside) its result. A closure that returns a
+    /// bare `Result` does not compile; `Reports::new().beside(result)` reports nothing. `?` returns
+    /// an error that reports nothing.
     ///
     /// # Examples
     ///
@@ -325,7 +329,7 @@ impl<'a, S, Z, A> Operation<'a, S, Z, A> {
 
     /// Takes the time from `clock` in place of the [strategy's](RetryStrategy::clock): for
     /// deadlines, backoffs, and the times that the strategy gets. For strategies with a send rate
-    /// the two have to agree.
+    /// both clocks have to agree.
     pub fn clock(mut self, clock: &'a dyn Clock) -> Self {
         self.clock = Some(clock);
         self

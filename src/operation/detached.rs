@@ -8,11 +8,11 @@ use crate::{
     strategy::{AttemptCharge, Reports},
 };
 
-/// An attempt whose response has begun: its outcome is known when the response ends, as with gRPC's
-/// trailers and streamed bodies. From [`Attempts::detach`](super::Attempts::detach).
+/// An attempt whose response has begun, from [`Attempts::detach`](super::Attempts::detach). Its
+/// outcome is known when the response ends, as with gRPC's trailers and streamed bodies.
 ///
 /// The response is on its way to the caller, so a failure is recorded and not retried, and no quota
-/// is taken for it. Dropped before it is recorded, it counts as
+/// is taken for it. An attempt that is dropped before it is recorded counts as
 /// [cancelled](RetryStrategy::record_cancelled).
 ///
 /// # Examples
@@ -36,7 +36,7 @@ pub struct Detached<S: RetryStrategy> {
 }
 
 impl<S: RetryStrategy> Detached<S> {
-    /// Returns what the attempt took of the send rates, to be settled with its true cost: `None` if
+    /// Returns the attempt's charge on the send rates, to settle with its true cost. `None` if
     /// there is nothing to settle.
     pub fn charge(&self) -> Option<AttemptCharge> {
         self.open.strategy.charge(self.open.token.as_ref()?)

@@ -5,8 +5,8 @@ use core::{error::Error, fmt, time::Duration};
 
 use crate::strategy::refusal::StopReason;
 
-/// The end of an operation that did not succeed: of which strategy or scope, why, and after how
-/// many attempts.
+/// The end of an operation that did not succeed. It has the name of the strategy or scope, the
+/// reason, and the number of attempts.
 ///
 /// # Examples
 ///
@@ -28,7 +28,7 @@ pub struct Stop {
     pub(super) reason: StopReason,
     pub(super) attempts: u32,
     pub(super) backoff: Duration,
-    /// In nanoseconds, which keeps an error with it below 128 bytes.
+    /// In nanoseconds. A `u64` keeps errors with a stop below 128 bytes.
     pub(super) delay: u64,
 }
 
@@ -58,15 +58,15 @@ impl Stop {
         self.backoff
     }
 
-    /// Returns how long to sleep before the failure is returned. Zero, but for operations that are
-    /// [long polling](crate::config::StrategyBuilder::long_polling).
+    /// Returns how long to sleep before the failure is returned. It is zero except for operations
+    /// that are [long polling](crate::config::StrategyBuilder::long_polling).
     #[must_use]
     pub const fn delay(&self) -> Duration {
         Duration::from_nanos(self.delay)
     }
 
     /// Returns how long the next attempt would have had to wait, for a backoff or for a turn to
-    /// send. Zero if there was to be none.
+    /// send. It is zero if no attempt was to follow.
     #[must_use]
     pub const fn wait(&self) -> Duration {
         match self.reason {
@@ -94,11 +94,11 @@ impl fmt::Display for Stop {
 
 impl Error for Stop {}
 
-/// An operation failed, and why it was not tried again.
+/// The failure of an operation, and why it was not tried again.
 ///
 /// The operation's own error is the [`source`](Error::source), and [`into_error`](Self::into_error)
-/// returns it. Where that is an error, so is this: `?` turns it into a `Box<dyn Error + Send +
-/// Sync>`.
+/// returns it. If the operation's error implements `Error`, so does this type, and `?` turns it
+/// into a `Box<dyn Error + Send + Sync>`.
 ///
 /// # Examples
 ///
@@ -140,15 +140,15 @@ impl<E> RunError<E> {
         self.stop.name()
     }
 
-    /// Returns the error of the last attempt, or `None` if the attempt was cut off because its time
-    /// was up, or there was none.
+    /// Returns the error of the last attempt. `None` if no attempt was made, or if the attempt was
+    /// cut off because its time was up.
     #[must_use]
     pub const fn error(&self) -> Option<&E> {
         self.error.as_ref()
     }
 
-    /// Returns the error of the last attempt, or why it left none: it was cut off
-    /// because its time was up, or there was none.
+    /// Returns the error of the last attempt, or the stop if no attempt was made, or if the attempt
+    /// was cut off because its time was up.
     ///
     /// # Errors
     ///
@@ -157,13 +157,13 @@ impl<E> RunError<E> {
         self.error.ok_or(self.stop)
     }
 
-    /// Returns the error of the last attempt, or what `otherwise` makes of the reason why it left
-    /// none.
+    /// Returns the error of the last attempt, or what `otherwise` makes of the stop if there is no
+    /// error.
     pub fn into_error_or_else(self, otherwise: impl FnOnce(Stop) -> E) -> E {
         self.error.unwrap_or_else(|| otherwise(self.stop))
     }
 
-    /// Returns why the operation ended and how far it came.
+    /// Returns why the operation ended, and after how many attempts.
     #[must_use]
     pub const fn stop(&self) -> &Stop {
         &self.stop
@@ -190,7 +190,7 @@ impl<E> RunError<E> {
 
     /// Returns how long the next attempt would have had to wait: see [`Stop::wait`].
     ///
-    /// A loop that goes on with other work can slow down by it.
+    /// A loop that goes on with other work can sleep this long.
     ///
     /// # Examples
     ///

@@ -10,10 +10,11 @@ use crate::{Failure, Operation, RetryInfo, RetryStrategy};
 
 /// The retry loops, for every [`RetryStrategy`] and for `dyn RetryStrategy`.
 ///
-/// A loop acquires the initial token; makes exactly one attempt if that is refused; waits for each
-/// token's delay, the first one's too, and then until the strategy [admits](RetryStrategy::admit)
-/// the attempt; and returns the operation's own last error together with why it stopped.
-/// [`Attempts`](super::Attempts) is that loop without the waiting and the sending.
+/// A loop acquires the initial token, and makes exactly one attempt if the token is refused. Before
+/// each attempt, the first too, it waits for the token's delay, and then until the strategy
+/// [admits](RetryStrategy::admit) the attempt. It returns the last error of the operation and why
+/// the loop stopped. [`Attempts`](super::Attempts) is this loop without the waiting and the
+/// sending.
 pub trait RetryStrategyExt: RetryStrategy {
     /// Runs `op` until it succeeds or the strategy stops it, sleeping on this thread. An
     /// [`Interrupt`](crate::wait::Interrupt) ends it early.
@@ -124,7 +125,7 @@ pub trait RetryStrategyExt: RetryStrategy {
     /// Hands the state to the recorder of the crate `metrics`, labelled `strategy` with the
     /// [name](RetryStrategy::name) of the strategy, or else with the number that its events have.
     ///
-    /// To be called every few seconds: see
+    /// Call it every few seconds. See
     /// [`StrategySnapshot::publish`](crate::snapshot::StrategySnapshot::publish).
     #[cfg(feature = "metrics")]
     fn publish(&self) {
@@ -133,7 +134,7 @@ pub trait RetryStrategyExt: RetryStrategy {
         self.snapshot().publish(&name);
     }
 
-    /// Begins an operation with its own settings: a scope, another way to sleep.
+    /// Begins an operation with separate settings, such as a scope or another way to sleep.
     ///
     /// # Examples
     ///

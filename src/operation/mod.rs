@@ -1,4 +1,4 @@
-//! The retry loop: one state machine without input and output, and what drives it.
+//! The retry loop: one state machine without input and output, and its drivers.
 
 mod answer;
 mod attempt;
@@ -30,9 +30,9 @@ pub use outer::{OuterAttempt, within, within_async};
 use crate::wait::DefaultSleep;
 use crate::wait::Sleep;
 
-/// Whether tasks can sleep by default: with the feature `tokio`. `S` is the strategy that asks.
+/// Implemented if tasks can sleep by default: with the feature `tokio`. `S` is the strategy.
 ///
-/// It exists for its message.
+/// The trait exists for its compiler message.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "tasks have no timer to sleep by",

@@ -9,9 +9,9 @@ use crate::wait::Rest;
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Next {
-    /// Sleep: a backoff. No place in line is held meanwhile.
+    /// Sleep for a backoff. No place in line is held meanwhile.
     Sleep(Rest),
-    /// Wait in line: ask again at the end of the rest, or when the waker is woken.
+    /// Wait in line. Ask again at the end of the rest, or when the waker is woken.
     InLine(Rest),
     /// Send this attempt.
     Send(Attempt),
@@ -26,8 +26,8 @@ pub enum Verdict {
     /// There is another attempt, after this backoff. [`Attempts::next`](super::Attempts::next) says
     /// the same.
     Again(Rest),
-    /// There is none. The host sleeps [`Stop::delay`], which is nearly always zero, and returns the
-    /// failure.
+    /// There is no other attempt. The host sleeps [`Stop::delay`], which is nearly always zero, and
+    /// returns the failure.
     Stop(Stop),
 }
 

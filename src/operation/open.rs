@@ -14,7 +14,7 @@ pub(super) struct Who {
     pub(super) name: Option<Arc<str>>,
 }
 
-/// An operation, which has ended when its token is gone. Dropped with a token, the operation is
+/// An operation. It has ended when its token is gone. An operation that is dropped with a token is
 /// cancelled.
 pub(super) struct Open<S: RetryStrategy> {
     pub(super) strategy: S,
@@ -65,7 +65,7 @@ impl<S: RetryStrategy> Open<S> {
         }
     }
 
-    /// Tells of a slow operation that it has ended. To be called while its token is there.
+    /// Emits the event of a slow operation that ends. Call it while the token is there.
     #[inline]
     pub(super) fn ends(&mut self, reports: Reports<'_>) {
         if self.spent.is_some() {
@@ -73,7 +73,7 @@ impl<S: RetryStrategy> Open<S> {
         }
     }
 
-    // Out of the way of operations that are not reported.
+    // Cold, because most operations are not reported.
     #[cold]
     #[inline(never)]
     fn ends_slowly(&mut self, reports: Reports<'_>) {
@@ -81,7 +81,7 @@ impl<S: RetryStrategy> Open<S> {
         let Some(mut spent) = self.spent.take() else {
             return;
         };
-        // An operation that is dropped has no clock but the strategy's.
+        // A dropped operation has only the strategy's clock.
         if spent.is_own || reports.clock.is_some() {
             spent.pass(reports.clock(own).now());
             spent.show(|kind| self.tell(&self.who(), kind));
@@ -99,7 +99,7 @@ impl<S: RetryStrategy> Open<S> {
     }
 
     /// Gives back what the operation holds.
-    // Out of the way of an operation that has ended.
+    // Cold, because most operations have ended when they are dropped.
     #[cold]
     fn cancel(&mut self, reports: Reports<'_>) {
         self.ends(reports);

@@ -1,4 +1,4 @@
-//! The attempt of an outer loop, as the loops inside of it see it.
+//! The attempt of an outer loop, as the inner loops see it.
 
 use core::{
     cell::Cell,
@@ -7,24 +7,23 @@ use core::{
 };
 
 std::thread_local! {
-    /// The outer attempt of what runs on this thread at the moment.
+    /// The outer attempt that runs on this thread now.
     static CURRENT: Cell<Option<OuterAttempt>> = const { Cell::new(None) };
 }
 
-/// An attempt of a retry loop that is under way, as the loops inside of it see it. They send once:
-/// one request has one loop that sends it again, the outermost.
+/// An attempt of a retry loop that is under way, as the inner loops see it. Inner loops send once,
+/// because only the outermost loop sends a request again.
 ///
 /// Retries upon retries multiply: three loops of 4, 3 and 4 attempts send one request 48 times to a
-/// service that is down. So paceline's loops mark what they call. A loop that finds the mark waits
-/// for its turn, sends once and records the outcome as ever; after a failure that it would have
-/// retried it takes no quota and stops with
-/// [`LeftToOuter`](crate::operation::StopReason::LeftToOuter). The outer loop classifies that
-/// failure, pays from its quota, and sends again.
+/// service that is down. So paceline's loops mark their calls. A loop that finds the mark waits for
+/// its turn, sends once and records the outcome. After a failure that it would have retried, it
+/// takes no quota and stops with [`LeftToOuter`](crate::operation::StopReason::LeftToOuter). The
+/// outer loop classifies that failure, pays from its quota, and sends again.
 ///
 /// # Where it is seen
 ///
-/// The mark is a value of the thread. A blocking loop sets it while it calls its operation, and an
-/// asynchronous one during each poll of an attempt's future.
+/// The mark is a value of the thread. A blocking loop sets the mark while it calls its operation,
+/// and an asynchronous loop sets it during each poll of an attempt's future.
 ///
 /// | what runs inside of the attempt | finds the mark |
 /// |---|---|
@@ -33,14 +32,14 @@ std::thread_local! {
 /// | a task that it spawns, another thread | no, unless it is carried there |
 /// | a request with it among its extensions, in paceline's adapters for HTTP | yes, in any task |
 ///
-/// [`current`](Self::current) and [`within_async`] carry it into a task. A value that is created
-/// on first use, under the first request, is created inside of its attempt.
+/// [`current`](Self::current) and [`within_async`] carry the mark into a task. A value that is
+/// created on first use, by the first request, is created inside the attempt of this request.
 ///
 /// # Loops that set no mark
 ///
-/// - [Composites](crate::Operation::composite), whose parts are requests in themselves.
+/// - [Composites](crate::Operation::composite), whose parts are separate requests.
 /// - Operations that get one attempt only, and attempts whose request cannot be sent again
-///   ([`set_repeatable`](crate::operation::Attempts::set_repeatable)). The loop inside retries.
+///   ([`set_repeatable`](crate::operation::Attempts::set_repeatable)). The inner loop retries then.
 /// - Loops of other crates. [`within`] and [`within_async`] mark their attempts.
 ///
 /// # Examples
@@ -64,7 +63,7 @@ std::thread_local! {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OuterAttempt {
-    /// 0 if it is not known.
+    /// 0 if the number is not known.
     number: u32,
     max: Option<u32>,
 }
@@ -83,8 +82,8 @@ impl OuterAttempt {
         Self { number, max }
     }
 
-    /// Returns the outer attempt of what runs on this thread now, to carry it into a task or a
-    /// thread: `None` if there is none.
+    /// Returns the outer attempt that runs on this thread now, to carry it into a task or a thread.
+    /// `None` if there is no outer attempt.
     ///
     /// # Examples
     ///
@@ -103,7 +102,7 @@ impl OuterAttempt {
     /// ```
     #[must_use]
     pub fn current() -> Option<Self> {
-        // A thread that ends has none.
+        // A thread that ends has no outer attempt.
         CURRENT.try_with(Cell::get).ok().flatten()
     }
 
@@ -123,7 +122,7 @@ impl OuterAttempt {
     }
 }
 
-/// Puts back what was there before, also when a panic passes.
+/// Puts the former mark back, also when a panic passes.
 struct Before(Option<OuterAttempt>);
 
 impl Drop for Before {
@@ -132,10 +131,10 @@ impl Drop for Before {
     }
 }
 
-/// Calls `send` as the attempt `outer` of a loop: paceline's loops in it send once.
+/// Calls `send` as the attempt `outer` of a loop. Paceline's loops inside `send` send once.
 ///
-/// With `None` it is called as it is, inside of the attempt that is under way already, if there is
-/// one.
+/// With `None` the mark does not change. An attempt that is under way already stays the outer
+/// attempt.
 pub fn within<T>(outer: Option<OuterAttempt>, send: impl FnOnce() -> T) -> T {
     let Some(outer) = outer else {
         return send();
@@ -145,7 +144,7 @@ pub fn within<T>(outer: Option<OuterAttempt>, send: impl FnOnce() -> T) -> T {
     send()
 }
 
-/// Awaits `send` as the attempt `outer` of a loop, as [`within`] calls.
+/// Awaits `send` as the attempt `outer` of a loop, like [`within`].
 ///
 /// # Examples
 ///

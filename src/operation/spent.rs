@@ -1,18 +1,18 @@
-//! Where the time of an operation goes, for those that take long.
+//! Where the time of a slow operation goes.
 
 use alloc::boxed::Box;
 use core::{ptr, time::Duration};
 
 use crate::{Clock, RetryToken, Timestamp, set::MOST_RATES, strategy::EventKind};
 
-/// An operation that took so long is reported.
+/// An operation that takes this long is reported.
 const SLOW: Duration = Duration::from_secs(1);
 
 /// What an operation does at the moment.
 #[derive(Clone, Copy)]
 pub(super) enum Doing {
     Sending,
-    /// It waits, and the time is for this one of its [`Waits`].
+    /// The operation waits, and the time is added to this index of its [`Waits`].
     Waiting(usize),
 }
 
@@ -20,7 +20,8 @@ impl Doing {
     pub(super) const BACKING_OFF: Self = Self::Waiting(0);
     const AT_GATE: Self = Self::Waiting(1);
 
-    /// It waits for its turn at `limit` of the strategy, or at a gate behind the strategy.
+    /// Returns the wait in the line of `limit`, or at a gate behind the strategy if there is no
+    /// limit.
     pub(super) fn waits_for(limit: Option<usize>) -> Self {
         limit.map_or(Self::AT_GATE, |limit| {
             Self::Waiting(limit.saturating_add(2))
@@ -33,20 +34,21 @@ type Waits = [u64; MOST_RATES + 2];
 
 /// Where the time of one operation has gone so far, in nanoseconds.
 pub(super) struct Spent {
-    /// Until when the time is accounted for.
+    /// The end of the time that is accounted for.
     until: Timestamp,
     sending: u64,
-    /// `None` if it has not waited: an operation that goes at once allocates nothing.
+    /// `None` until the operation has waited, so that an operation that goes at once allocates
+    /// nothing.
     waits: Option<Box<Waits>>,
     attempts: u32,
     doing: Doing,
-    /// Whether it is timed by the strategy's own clock.
+    /// Whether the strategy's own clock times the operation.
     pub(super) is_own: bool,
 }
 
 impl Spent {
-    /// Returns `true` if the time of an operation with this token is asked for: by a hook, or by a
-    /// subscriber of `tracing`.
+    /// Returns `true` if a hook or a subscriber of `tracing` wants the times of an operation with
+    /// this token.
     #[inline]
     pub(super) fn is_asked_for(token: Option<&RetryToken>) -> bool {
         #[cfg(feature = "tracing")]
@@ -56,7 +58,7 @@ impl Spent {
         token.is_some_and(RetryToken::is_watched)
     }
 
-    /// Begins now by `clock`, of a strategy whose clock is `own`.
+    /// Begins at the time of `clock`, for a strategy whose clock is `own`.
     pub(super) fn since(clock: &dyn Clock, own: &dyn Clock) -> Self {
         Self {
             until: clock.now(),

@@ -12,11 +12,12 @@ use crate::{
 };
 
 impl<Z: Sleep> Waiter<Z> {
-    /// Waits until there is an attempt to send. Dropped before that, it may be called again.
+    /// Waits until there is an attempt to send. If the future is dropped, the method may be called
+    /// again.
     ///
     /// # Errors
     ///
-    /// [`Stop`] if there will be none.
+    /// [`Stop`] if there is no attempt.
     pub async fn next<S: RetryStrategy>(
         &mut self,
         attempts: &mut Attempts<S>,
@@ -25,7 +26,7 @@ impl<Z: Sleep> Waiter<Z> {
         poll_fn(|cx| self.poll_next(attempts, clock, cx)).await
     }
 
-    /// As [`next`](Self::next), for hosts that poll.
+    /// Like [`next`](Self::next), for hosts that poll.
     ///
     /// # Errors
     ///

@@ -30,7 +30,8 @@ mod admit;
 mod build;
 mod record;
 
-/// A wait that is explained, and the least time between two lines that count refusals.
+/// The least wait that an event explains, and the least time between two events that count
+/// refusals.
 const LONG_WAIT: Duration = Duration::from_secs(1);
 
 /// The adaptive mode of the AWS SDKs: [`Standard`](crate::Standard), and every send waits for its
@@ -60,7 +61,7 @@ const LONG_WAIT: Duration = Duration::from_secs(1);
 /// ```
 ///
 /// Tasks and threads share one strategy, and with it quota and rate, through an [`Arc`]. An `Arc`
-/// of a strategy is a strategy, so it can be cloned and given to whatever takes one:
+/// of a strategy is a strategy too, so its clones can be passed wherever a strategy is expected:
 ///
 /// ```
 /// use std::{sync::Arc, thread};
@@ -81,18 +82,18 @@ pub struct Adaptive {
     pub(super) engine: Engine<Pace>,
     /// The first send rate, shared with the places in its line.
     rate: Arc<SendRate>,
-    /// Whether a request that nothing limits needs no clock and leaves no more than a count: one
-    /// send rate, no exact timing, not in bulk, no hook.
+    /// Whether an unlimited request needs no clock and leaves only a count. The strategy then has
+    /// one send rate, no exact timing and no hook, and is not in bulk.
     is_plain: bool,
-    /// All send rates, of the first member if there are several.
+    /// All send rates. If there are several members, the rates of the first member.
     set: SendSet<Arc<SendRate>>,
     /// The members, if there are several.
     members: Option<Box<Members>>,
-    /// In bulk only.
+    /// `Some` in bulk only.
     drought: Option<Box<Drought>>,
 }
 
-/// What the sends of strategies built alike have in common.
+/// The settings of sends that strategies from one builder share.
 #[derive(Debug)]
 pub(super) struct Pace {
     pub(super) manner: Manner,
@@ -102,10 +103,10 @@ pub(super) struct Pace {
     pub(super) declared: Option<DeclaredSettings>,
     /// The further send rates.
     pub(super) also: Vec<DeclaredSettings>,
-    /// How many members of such rates there are.
+    /// The number of members, each with such rates.
     pub(super) members: usize,
     pub(super) choosing: Option<Choice>,
-    /// In bulk, for which throttled attempts count nothing: how long all may be throttled.
+    /// How long all attempts may be throttled, in bulk. `None` if not in bulk.
     pub(super) stall_timeout: Option<Duration>,
 }
 
@@ -129,21 +130,21 @@ impl Pace {
         let rate = Arc::new(rate);
         let also = self.also.iter();
         let also = also.map(|settings| Arc::new(SendRate::declared(*settings, now)));
-        // The builder has seen to it that there are no more than eight.
+        // The builder has checked that there are at most eight rates.
         let set = SendSet::of_first(iter::once(Arc::clone(&rate)).chain(also));
         (rate, set)
     }
 }
 
 impl Adaptive {
-    /// Creates the strategy with the defaults in [`Settings`], and of `law`.
+    /// Creates the strategy with the defaults in [`Settings`] and with `law`.
     #[must_use]
     pub fn new(law: ControlLaw) -> Self {
         Self::builder().law(law).build_checked()
     }
 
-    /// Creates the strategy with the defaults in [`Settings`], but for the law:
-    /// [`ControlLaw::Paced`]. To change a setting, start from the builder:
+    /// Creates the strategy with the defaults in [`Settings`] and the law [`ControlLaw::Paced`]. To
+    /// change a setting, start from the builder:
     ///
     /// ```
     /// use paceline::{Adaptive, law::PacedSettings};
@@ -157,27 +158,29 @@ impl Adaptive {
         Self::builder().paced(PacedSettings::new()).build_checked()
     }
 
-    /// Creates a strategy for pipelines, which copy, load or delete many objects and may lose none:
-    /// [`paced`](Self::paced), and what is throttled is retried until it succeeds.
+    /// Creates a strategy for pipelines, which copy, load or delete many objects and may lose none.
+    /// It is [`paced`](Self::paced), and retries throttled requests until they succeed.
     ///
     /// - A throttled attempt does not count as one of `max_attempts` and takes nothing from the
-    ///   quota: the send rate holds the next one back. Other failures are limited as ever: an outage
-    ///   of half a minute loses operations unless each has twenty attempts and each worker 280 of
-    ///   the quota (`.max_attempts(20).quota_capacity(280 * workers)`).
-    /// - An operation ends at its deadline, a day unless
-    ///   [set](crate::config::StrategyBuilder::deadline); or when everything has been throttled for
-    ///   5 minutes ([`stall_timeout`](crate::config::StrategyBuilder::stall_timeout)), with
-    ///   [`StopReason::Stalled`](crate::operation::StopReason::Stalled): an account that is
-    ///   disabled is not waited for. From then on an operation that would have to wait is refused
-    ///   likewise, until one succeeds.
+    ///   quota, because the send rate holds the next attempt back. Other failures are limited as
+    ///   ever. An outage of half a minute loses operations unless each operation has twenty
+    ///   attempts and each worker 280 tokens of the quota
+    ///   (`.max_attempts(20).quota_capacity(280 * workers)`).
+    /// - An operation ends at its deadline, which is a day unless
+    ///   [set](crate::config::StrategyBuilder::deadline). It also ends when everything has been
+    ///   throttled for 5 minutes
+    ///   ([`stall_timeout`](crate::config::StrategyBuilder::stall_timeout)), with
+    ///   [`StopReason::Stalled`](crate::operation::StopReason::Stalled). So it does not wait for a
+    ///   disabled account. From then on an operation that would have to wait is refused likewise,
+    ///   until an operation succeeds.
     /// - The rate begins low, and rises with each round trip until the first throttle
     ///   ([`slow_start`](crate::law::PacedSettingsBuilder::slow_start)), so that hundreds of
     ///   workers do not find the limit all at once.
     ///
-    /// Only what the client classifies as throttling counts as that: object stores throttle with
-    /// 503, which is transient by default. The adapters' constructors for bulk see to it; with a
-    /// client of your own take
-    /// `ServiceUnavailable::Throttle` of the feature `classify`.
+    /// Only responses that the client classifies as throttling count as throttled. Object stores
+    /// throttle with 503, which is transient by default. The adapters' constructors for bulk
+    /// classify 503 as throttling. In your own client use `ServiceUnavailable::Throttle` of the
+    /// feature `classify`.
     ///
     /// # Examples
     ///
@@ -197,13 +200,13 @@ impl Adaptive {
         Self::builder().bulk().build_checked()
     }
 
-    /// Creates the strategy with the defaults in [`Settings`], but for the law:
-    /// [`ControlLaw::Declared`], which goes by what the service declares in its responses.
+    /// Creates the strategy with the defaults in [`Settings`] and the law [`ControlLaw::Declared`],
+    /// which follows what the service declares in its responses.
     ///
-    /// It needs to hear them: adapters read them from the headers, and the attempts of an operation
-    /// that is [`reporting`](crate::Operation::reporting) return them. With a plain `run` it hears
-    /// nothing. A loop that is not paceline's adds them to the [`Reports`] of an outcome. Other settings
-    /// are the [builder's](Self::builder), with its `declared`.
+    /// The strategy needs the declared limits. Adapters read them from the headers, and the
+    /// attempts of a [`reporting`](crate::Operation::reporting) operation return them. A plain
+    /// `run` brings no limits. A loop of another crate adds the limits to the [`Reports`] of an
+    /// outcome. For other settings call `declared` of the [builder](Self::builder).
     #[must_use]
     pub fn declared() -> Self {
         Self::builder()
@@ -211,13 +214,13 @@ impl Adaptive {
             .build_checked()
     }
 
-    /// Creates a strategy for a service that limits requests and tokens a minute, as those of
-    /// language models do, with limits that are known and not declared in its responses.
+    /// Creates a strategy for a service that limits requests and tokens a minute, like services of
+    /// language models. It is for limits that are known and not declared in responses.
     ///
-    /// A send takes one request and the tokens that
-    /// [`Operation::weights`](crate::Operation::weights) says. A heavy one waits until its tokens
-    /// have come together, those of 10 s at most: a sixth of `tokens`. Token limits that the
-    /// service declares all the same are obeyed.
+    /// A send takes one request and the tokens of
+    /// [`Operation::weights`](crate::Operation::weights). A heavy send waits until its tokens are
+    /// saved up. At most the tokens of 10 s are saved up, a sixth of `tokens`. If the service
+    /// declares token limits all the same, the strategy obeys them.
     ///
     /// # Errors
     ///
@@ -255,7 +258,7 @@ impl Adaptive {
         let (rate, set) = pace.rates(now);
         let rest = (1..pace.members).map(|_| pace.rates(now).1);
         let sets = iter::once(set.clone()).chain(rest).collect::<Vec<_>>();
-        // The builder has seen to it that there are no more than 16.
+        // The builder has checked that there are at most 16 members.
         let members = Members::new(sets.into_iter(), pace.choosing.clone()).map(Box::new);
         let is_several = set.is_several() || members.is_some();
         Self {
@@ -268,7 +271,7 @@ impl Adaptive {
         }
     }
 
-    /// Returns the settings that it shares with [`Standard`](crate::Standard).
+    /// Returns the settings that this mode shares with [`Standard`](crate::Standard).
     #[must_use]
     pub fn settings(&self) -> &Settings {
         self.engine.settings()
@@ -280,7 +283,8 @@ impl Adaptive {
         &self.engine.quota
     }
 
-    /// Returns the send rate, that of the first member if there are several. Its timestamps are those of the strategy's clock.
+    /// Returns the send rate, or the first member's rate if there are several members. Its
+    /// timestamps come from the strategy's clock.
     #[must_use]
     pub fn send_rate(&self) -> &SendRate {
         &self.rate
@@ -290,7 +294,7 @@ impl Adaptive {
     ///
     /// # Errors
     ///
-    /// As [`SendRate::set_paced`]. Nothing is changed then.
+    /// The errors of [`SendRate::set_paced`]. Nothing is changed then.
     pub fn set_paced(&self, settings: PacedSettings) -> Result<(), PacedSettingsError> {
         let now = self.clock().now();
         for set in self.sets() {
@@ -314,7 +318,7 @@ impl Adaptive {
         self.sets().iter().flat_map(SendSet::rates)
     }
 
-    /// Returns the send rates that the attempt of `token` took its tokens of.
+    /// Returns the send rates that the attempt of `token` took its tokens from.
     fn set_of(&self, token: &RetryToken) -> &SendSet<Arc<SendRate>> {
         self.sets().get(token.member()).unwrap_or(&self.set)
     }
@@ -324,8 +328,8 @@ impl Adaptive {
         self.set.is_several() || self.members.is_some()
     }
 
-    /// Forgets every throttle: see [`SendRate::forget_throttles`]. The quota stays as it is:
-    /// [`RetryQuota::refill`].
+    /// Forgets every throttle: see [`SendRate::forget_throttles`]. The quota does not change;
+    /// [`RetryQuota::refill`] fills it.
     ///
     /// # Examples
     ///
@@ -366,7 +370,7 @@ impl Adaptive {
     }
 
     /// Records a success in the send rate.
-    // Out of the way of a first attempt that nothing limited.
+    // Not inlined, because most successes are unlimited first attempts.
     #[inline(never)]
     fn record_success_closely(&self, token: &RetryToken, reports: Reports<'_>) {
         let outcome = reports.pause();

@@ -56,8 +56,7 @@ impl<M> StrategyBuilder<M> {
     }
 
     /// Names the strategy in its [events](Event), in `Debug`, and in the errors of its operations.
-    /// No name by default. A scope that is built by `scopes` has its key for a name, whatever is
-    /// set here.
+    /// No name by default. The name of a scope from `scopes` is always its key.
     ///
     /// # Examples
     ///
@@ -75,12 +74,12 @@ impl<M> StrategyBuilder<M> {
         self
     }
 
-    /// Calls `hook` for each [event](Event) of the strategy and of its operations, on the thread
-    /// where it happens. Called twice, both hooks are called.
+    /// Calls `hook` for each [event](Event) of the strategy and of its operations, on the thread of
+    /// the event. If this method is called twice, both hooks are called.
     ///
     /// A hook is called for each request, so it has to be fast, and must not use the strategy. A
-    /// strategy without one pays nothing for it. A panic of the hook unwinds out of the call; while
-    /// a thread unwinds, it calls no hook.
+    /// strategy without a hook pays nothing for hooks. A panic of the hook unwinds out of the call.
+    /// A thread that unwinds calls no hook.
     ///
     /// # Examples
     ///
@@ -136,14 +135,15 @@ impl<M> StrategyBuilder<M> {
 
         /// Replaces the first backoff before jitter, after failures other than throttling.
         ///
-        /// In generation 2.0, which has one base for all failures, after throttling as well.
+        /// Generation 2.0 has one base for all failures, so there the base also applies after
+        /// throttling.
         base_delay(span: Duration);
 
-        /// Lets no built-in backoff after throttling be shorter, though jitter would have it. Zero by
+        /// Sets the shortest built-in backoff after throttling, whatever the jitter. Zero by
         /// default.
         ///
-        /// Full jitter draws delays near zero now and then. The jitter spreads over what is left
-        /// above the floor, so that delays do not gather there.
+        /// Full jitter draws delays near zero now and then. With a floor, the jitter spreads over
+        /// the span above it, so delays do not gather at the floor.
         ///
         /// # Examples
         ///
@@ -164,22 +164,22 @@ impl<M> StrategyBuilder<M> {
         /// Uses `backoff` in place of [`ExponentialBackoff`](crate::backoff::ExponentialBackoff).
         backoff(backoff: Arc<dyn BackoffStrategy>);
 
-        /// Asks the caller to sleep the backoff when nothing but the quota refuses.
+        /// Asks the caller to sleep the backoff when only the quota refuses.
         ///
-        /// For operations that hold the request open until there is something to answer, because their
+        /// It is for operations that hold the request open until there is an answer, because their
         /// callers ask again at once. The SDKs have it for SQS `ReceiveMessage`, SFN
         /// `GetActivityTask`, SWF `PollForActivityTask` and `PollForDecisionTask`, and botocore
-        /// since 1.44 for Kinesis `ReceiveQueueRecords` and `ReceiveDeadLetterQueueRecords`. A rule
-        /// of generation 2.1; set in 2.0 it does the same.
+        /// since 1.44 for Kinesis `ReceiveQueueRecords` and `ReceiveDeadLetterQueueRecords`. It is
+        /// a rule of generation 2.1, and does the same in 2.0.
         long_polling(yes: bool);
 
-        /// Gives each operation `span`, unless it says otherwise by
-        /// [`Operation::deadline`](crate::Operation::deadline). No limit by default; a day in
-        /// [`bulk`](Self::bulk).
+        /// Gives each operation `span`, unless [`Operation::deadline`](crate::Operation::deadline)
+        /// sets another span. No limit by default; a day in [`bulk`](Self::bulk).
         deadline(span: Duration);
 
-        /// Lets an operation wait in line until its deadline where its turn would come later at the rate
-        /// of the moment: the rate may rise. By default such an operation is refused at once.
+        /// Lets an operation wait in line until its deadline, even if its turn would come later at
+        /// today's rate. The rate may rise meanwhile. By default such an operation is refused at
+        /// once.
         ///
         /// A caller that asks again at once then asks at the pace of its deadlines. A backoff that does
         /// not fit ends the operation at once all the same.
@@ -208,14 +208,14 @@ impl<M> StrategyBuilder<M> {
         random(random: Arc<dyn Random>);
     }
 
-    /// As [`generation`](Self::generation), unless that was or will be called.
+    /// Like [`generation`](Self::generation), unless the caller sets a generation.
     #[cfg(feature = "aws-config")]
     pub(crate) fn generation_unless_set(mut self, generation: RetryGeneration) -> Self {
         self.choices.generation.get_or_insert(generation);
         self
     }
 
-    /// As [`max_attempts`](Self::max_attempts), unless that was or will be called.
+    /// Like [`max_attempts`](Self::max_attempts), unless the caller sets a maximum.
     #[cfg(feature = "aws-config")]
     pub(crate) fn max_attempts_unless_set(mut self, sends: u32) -> Self {
         self.choices.max_attempts.get_or_insert(sends);
@@ -224,7 +224,7 @@ impl<M> StrategyBuilder<M> {
 
     /// Uses the defaults of DynamoDB and its streams: in generation 2.1 four sends and 25 ms.
     ///
-    /// Replaces defaults only: what was or will be set stays. Generation 2.0 has no such defaults.
+    /// Replaces defaults only, and no setting of the caller. Generation 2.0 has no such defaults.
     pub fn dynamodb(mut self) -> Self {
         self.choices.dynamodb = true;
         self

@@ -1,4 +1,4 @@
-//! What an attempt took, for later.
+//! The charge of an attempt, to settle later.
 
 use alloc::sync::Arc;
 use core::fmt;
@@ -6,16 +6,16 @@ use core::fmt;
 use crate::seam::Sequence;
 use crate::set::{SetError, Weights};
 
-/// What one attempt took of its strategy's send rates as an estimate, to be settled with its true
-/// cost after its outcome was recorded: when the body of the response says what it was.
+/// The tokens that one attempt took from its strategy's send rates as an estimate. Settle it with
+/// the true cost after the outcome was recorded, when the body of the response has the cost.
 ///
-/// From [`Attempts::charge`](crate::operation::Attempts::charge); the adapters for reqwest and
-/// tower put it into the extensions of a response. Where the cost is known with the outcome,
-/// [`Reports::costing`](super::Reports::costing) takes it, and no charge is needed. Use one of the
-/// two: an attempt that both settle is corrected twice.
+/// It comes from [`Attempts::charge`](crate::operation::Attempts::charge). The adapters for reqwest
+/// and tower put it into the extensions of a response. If the cost is known with the outcome, use
+/// [`Reports::costing`](super::Reports::costing) instead. An attempt that both settle is corrected
+/// twice.
 ///
-/// Clones are of the same attempt, which is settled once. Dropped unsettled it leaves the estimate
-/// spent.
+/// Clones belong to the same attempt, which is settled once. A charge that is dropped unsettled
+/// leaves the estimate spent.
 ///
 /// # Examples
 ///
@@ -40,7 +40,7 @@ use crate::set::{SetError, Weights};
 #[must_use = "a charge that is dropped leaves the estimate spent"]
 pub struct AttemptCharge(Arc<Taken<Settle>>);
 
-/// Settles with the costs that it is given.
+/// A function that settles with the given costs.
 type Settle = dyn Fn(&[u32]) -> Result<(), SetError> + Send + Sync;
 
 struct Taken<F: ?Sized> {
@@ -64,18 +64,18 @@ impl AttemptCharge {
         }))
     }
 
-    /// Returns what the attempt took, in tokens of each send rate.
+    /// Returns the tokens that the attempt took from each send rate.
     #[must_use]
     pub fn estimate(&self) -> &Weights {
         &self.0.estimate
     }
 
-    /// Corrects what the attempt took to its true `costs` in tokens, one for each send rate, as
-    /// [`SendRate::settle`](crate::SendRate::settle) does. The second time nothing happens.
+    /// Corrects the attempt's tokens to its true `costs`, one for each send rate. See
+    /// [`SendRate::settle`](crate::SendRate::settle). A second call does nothing.
     ///
     /// # Errors
     ///
-    /// As [`SendSet::settle`](crate::SendSet::settle).
+    /// The errors of [`SendSet::settle`](crate::SendSet::settle).
     pub fn settle(&self, costs: &[u32]) -> Result<(), SetError> {
         let (given, rates) = (costs.len(), self.0.estimate.as_slice().len());
         if given != rates {

@@ -1,4 +1,4 @@
-//! The choices of a builder, the defaults for the rest, and whether they fit together.
+//! The choices of a builder, the other defaults, and the check that the choices fit together.
 
 use alloc::{boxed::Box, sync::Arc, vec::Vec};
 use core::{fmt, time::Duration};
@@ -32,14 +32,15 @@ const STALL_TIMEOUT: Duration = Duration::from_secs(300);
 const DYNAMODB_MAX_ATTEMPTS: u32 = 4;
 const DYNAMODB_BASE_DELAY: Duration = Duration::from_millis(25);
 
-/// What the caller chose; `None` where the default depends on other choices, or is made anew.
+/// The caller's choices. `None` where the default depends on other choices, or is made for each
+/// strategy.
 #[derive(Clone, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[expect(clippy::struct_excessive_bools, reason = "each is a separate switch")]
 pub(super) struct Choices {
     pub(super) name: Option<Box<str>>,
-    /// The name in metrics, of a strategy that was given no other.
+    /// The name in metrics of a strategy without `name`.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(super) metrics_name: Option<Box<str>>,
     #[cfg_attr(feature = "serde", serde(skip))]
@@ -78,7 +79,7 @@ pub(super) struct Choices {
     pub(super) wait_out_deadlines: bool,
 }
 
-/// Methods of a builder, each of which makes the choice of its name.
+/// Defines methods of a builder. Each method sets the choice of the same name.
 macro_rules! choose {
     ($choices:tt: $($(#[$doc:meta])+ $name:ident($value:ident: $kind:ty);)+) => {$(
         $(#[$doc])+
@@ -91,7 +92,7 @@ macro_rules! choose {
 pub(crate) use choose;
 
 impl Choices {
-    /// Shows what was set, by the names of the setters of `builder`. The rest has its default.
+    /// Shows the choices that were set, by the names of the setters of `builder`.
     pub(super) fn show(&self, builder: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fn given<T: fmt::Debug>(choice: Option<&T>) -> Option<&dyn fmt::Debug> {
             choice.map(|value| value as &dyn fmt::Debug)
@@ -193,7 +194,7 @@ impl Choices {
                 stall_timeout.unwrap_or(MAX_RETRY_AFTER),
                 self.on_event.is_some(),
             ),
-            // In bulk, what is throttled is not counted, so there is no most.
+            // In bulk, throttled attempts are not counted, so the attempts have no limit.
             most: stall_timeout.map_or(settings.max_attempts.max(1), |_| 0),
             settings,
             clock,
@@ -207,7 +208,7 @@ impl Choices {
         }
     }
 
-    /// Returns how long all may be throttled, in bulk.
+    /// Returns how long everything may be throttled in bulk; `None` if not in bulk.
     pub(super) fn stall_timeout(&self) -> Option<Duration> {
         self.bulk
             .then(|| self.stall_timeout.unwrap_or(STALL_TIMEOUT))

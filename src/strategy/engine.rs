@@ -1,4 +1,4 @@
-//! The retry decision of `Standard` and `Adaptive`: one order of questions for both.
+//! The retry decision of `Standard` and `Adaptive`: the same checks in the same order.
 
 use alloc::sync::Arc;
 use core::time::Duration;
@@ -17,42 +17,42 @@ use crate::cells::{Condition, Counts, Tally};
 use crate::seam::LONG_UNUSED;
 use crate::{Clock, QuotaPermit, RetryAfter};
 
-/// What a success without a retry puts into the quota.
+/// The tokens that a success without a retry adds to the quota.
 const SUCCESS_CREDIT: u32 = 1;
 
 /// The most that a clamped hint may add to the backoff in generation 2.1.
 const HINT_HEADROOM: Duration = Duration::from_secs(5);
 
-/// What strategies built alike share: the settings, and in `P` those of sends.
+/// The settings that strategies from one builder share. `P` has the settings of sends.
 #[derive(Debug)]
 pub(super) struct Common<P> {
     pub(super) settings: Settings,
-    /// Of sends and of deadlines.
+    /// The clock of sends and of deadlines.
     pub(super) clock: Arc<dyn Clock>,
     pub(super) pace: P,
-    /// What is called for each event.
+    /// The function called for each event.
     pub(super) hook: Option<Hook>,
-    /// Of a first attempt.
+    /// The terms of a first attempt.
     pub(super) first: Terms,
-    /// The most attempts, as a token has them.
+    /// The most attempts; 0 if there is no limit.
     pub(super) most: u32,
 }
 
-/// What a failed attempt counts for.
+/// How a failed attempt counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Weighed {
-    /// One attempt, whose retry is paid.
+    /// As an attempt, whose retry is paid.
     Counts,
-    /// Nothing: it was throttled, and the send rate holds the next one back.
+    /// As nothing, because it was throttled and the send rate holds the next attempt back.
     Free,
-    /// Nothing, and there is no retry: all has been throttled for so long.
+    /// As nothing, and without a retry, because everything has been throttled for this time.
     Stalled(Duration),
 }
 
-/// Everything that retries have to do with, and nothing that sends have.
+/// The state of retries, without the state of sends.
 pub(super) struct Engine<P = ()> {
     pub(super) mark: Mark,
-    /// Whether there is a hook: here, where each request looks, it needs no pointer.
+    /// Whether there is a hook. Requests read this copy without following a pointer.
     pub(super) is_watched: bool,
     pub(super) name: Option<Arc<str>>,
     pub(super) common: Arc<Common<P>>,
@@ -60,7 +60,7 @@ pub(super) struct Engine<P = ()> {
     pub(super) counts: Counts,
 }
 
-/// What all strategies of one builder share, and what the first of them pays from.
+/// The parts that all strategies of one builder share, with the quota of the first strategy.
 #[derive(Debug)]
 pub(super) struct Plan<P> {
     pub(super) common: Arc<Common<P>>,
@@ -69,7 +69,7 @@ pub(super) struct Plan<P> {
 }
 
 impl<P> Plan<P> {
-    /// Makes one more engine, of this name if it is not that of all.
+    /// Makes one more engine, with `name`, or else with the builder's name.
     pub(super) fn engine(&self, name: Option<&str>) -> Engine<P> {
         let mark = Mark {
             issuer: StrategyId::new(),
@@ -88,7 +88,7 @@ impl<P> Plan<P> {
 }
 
 impl<P> Engine<P> {
-    /// Returns what tells this strategy from others.
+    /// Returns the number that distinguishes this strategy from others.
     #[inline]
     pub(super) const fn id(&self) -> StrategyId {
         self.mark.issuer
@@ -102,19 +102,19 @@ impl<P> Engine<P> {
         }
     }
 
-    // Out of the way of a strategy without a hook.
+    // Cold, because most strategies have no hook.
     #[cold]
     #[inline(never)]
     fn call_hook<'a>(&self, kind: impl FnOnce() -> EventKind<'a>) {
         self.notify(&Event::new(Some(self.id()), self.name.as_deref(), kind()));
     }
 
-    /// Returns `true` if something may listen to events, so that what they say is worth a look.
+    /// Returns `true` if something may listen to events, so that their values are worth computing.
     pub(super) const fn is_heard(&self) -> bool {
         cfg!(feature = "tracing") || self.is_watched
     }
 
-    /// Hands an event to `tracing` and to the hook. Without either, `kind` is not asked.
+    /// Hands an event to `tracing` and to the hook. Without either, `kind` is not called.
     pub(super) fn tell<'a>(&self, kind: impl FnOnce() -> EventKind<'a>) {
         if self.is_heard() {
             let event = Event::new(Some(self.id()), self.name.as_deref(), kind());
@@ -135,10 +135,10 @@ impl<P> Engine<P> {
         &self.common.settings
     }
 
-    /// Returns `true` if retries would be decided as by a new strategy: by its quota.
+    /// Returns `true` if a new strategy would decide on retries alike, as far as the quota goes.
     ///
-    /// A quota that is not full counts as a new one once nothing was paid from it for
-    /// [`LONG_UNUSED`]: only a success brings back what is missing, and there may be none.
+    /// A quota that is not full counts as new once nothing was paid from it for [`LONG_UNUSED`].
+    /// Only successes fill a quota, and there may be no more successes.
     pub(super) fn is_idle(&self) -> bool {
         let unpaid = || self.now().saturating_sub(self.counts.paid_at());
         self.quota.is_as_new() || unpaid() >= LONG_UNUSED
@@ -148,13 +148,13 @@ impl<P> Engine<P> {
         self.common.clock.now().as_nanos()
     }
 
-    /// Returns the token of a first send. It is given whatever the quota holds.
+    /// Returns the token of a first send, whatever the quota holds.
     #[inline]
     pub(super) fn initial_token(&self) -> RetryToken {
         RetryToken::of(self.mark, self.common.first)
     }
 
-    /// Decides on a retry, and takes note of the decision.
+    /// Decides on a retry, and counts and emits the decision.
     pub(super) fn refresh(
         &self,
         token: RetryToken,
@@ -204,12 +204,12 @@ impl<P> Engine<P> {
         }
     }
 
-    /// Decides on a retry: is the failure retryable, may the work be done twice, is a send left, is
-    /// there time for the delay, can it be paid.
+    /// Decides on a retry. The checks are, in order: retry safety, idempotency, attempts, time for
+    /// the delay, and quota.
     ///
-    /// In this order the last failing attempt costs no quota, and no quota is taken for a sleep
-    /// that is not slept ("Retry behavior", AWS SDKs and Tools Reference Guide). `token` is
-    /// ours.
+    /// In this order, the last failing attempt costs no quota, and a delay that does not fit takes
+    /// none ("Retry behavior", AWS SDKs and Tools Reference Guide). `token` must be of this
+    /// strategy.
     fn decide(
         &self,
         token: RetryToken,
@@ -251,7 +251,8 @@ impl<P> Engine<P> {
             .with_paid(permit))
     }
 
-    /// Pays back the last retry of an operation that succeeded, or credits one that needed none.
+    /// Pays back the last retry of an operation that succeeded. An operation without a retry brings
+    /// a credit.
     #[inline]
     pub(super) fn succeed(&self, paid: Option<QuotaPermit>, attempts: u32) {
         if self.is_watched {
@@ -260,7 +261,7 @@ impl<P> Engine<P> {
         self.pay_back(paid);
     }
 
-    // Asked before the quota: nothing of a first token is loaded for it then.
+    // The hook is checked first, so that nothing of a first token is loaded for the check.
     #[cold]
     #[inline(never)]
     fn succeed_shown(&self, paid: Option<QuotaPermit>, attempts: u32) {
@@ -290,9 +291,9 @@ impl<P> Engine<P> {
         }
     }
 
-    /// Gives back what the next attempt of an operation was paid with that will not be sent.
+    /// Gives back the quota that was paid for the next attempt, which will not be sent.
     ///
-    /// An attempt that was sent has used up what it was paid with.
+    /// An attempt that was sent has used up its quota.
     pub(super) fn give_back(&self, token: &mut RetryToken) {
         if !token.is_given_up() {
             self.show(|| EventKind::Cancelled {
@@ -307,7 +308,7 @@ impl<P> Engine<P> {
         }
     }
 
-    /// Returns the state of all that has to do with retries.
+    /// Returns the state of retries.
     pub(super) fn snapshot(&self) -> StrategySnapshot {
         StrategySnapshot {
             quota: self.quota.snapshot(),
@@ -319,8 +320,8 @@ impl<P> Engine<P> {
     /// Returns the delay before the `retry`-th retry: the backoff, with the service's hint taken
     /// into account.
     ///
-    /// A hint that is a floor is added to the backoff: clients refused at one instant are given one
-    /// hint, and the jitter spreads them after it.
+    /// A hint that is a floor is added to the backoff. Clients that are refused together get the
+    /// same hint, and the jitter spreads them after it.
     fn delay(&self, retry: u32, failure: &Failure) -> Duration {
         let settings = self.settings();
         let random = settings.random.next_u64();
@@ -351,7 +352,7 @@ pub(super) fn permit(token: &RetryToken, failure: &Failure) -> Result<(), RetryR
     Ok(())
 }
 
-/// Returns the reason to refuse a `delay` that the service asked for and that is longer than `max`.
+/// Returns the reason to refuse a `delay` longer than `max`, for which the service asked.
 pub(crate) fn hint_too_long(
     failure: &Failure,
     delay: Duration,

@@ -1,4 +1,4 @@
-//! What happens to requests and limits: for hooks, and for `tracing`.
+//! The events of requests and limits, for hooks and for `tracing`.
 
 use alloc::sync::Arc;
 use core::{fmt, time::Duration};
@@ -6,15 +6,15 @@ use core::{fmt, time::Duration};
 use super::{StrategyId, refusal::StopReason};
 use crate::{Failure, SendRateSnapshot, law::Dimension, snapshot::DeclaredLimit};
 
-/// Something that happened to a strategy or to one of its operations: what a
-/// [hook](crate::config::StrategyBuilder::on_event) is called with.
+/// An event of a strategy or of one of its operations. A
+/// [hook](crate::config::StrategyBuilder::on_event) is called with it.
 ///
-/// `{}` prints it in one line for people. [`guide::operating`](crate::guide::operating) lists all
-/// of them, with their levels and fields in `tracing`.
+/// `{}` prints an event in one line. [`guide::operating`](crate::guide::operating) lists all of
+/// them, with their levels and fields in `tracing`.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Event<'a> {
-    /// The strategy's number; `None` if it has none.
+    /// The strategy's number; `None` if the strategy has no number.
     pub strategy: Option<StrategyId>,
     /// The [name](crate::RetryStrategy::name) of the strategy or of the scope.
     pub name: Option<&'a str>,
@@ -28,17 +28,17 @@ pub struct Event<'a> {
 pub enum EventKind<'a> {
     /// An attempt is let go. Not for `tracing`.
     Sent {
-        /// How long it has waited in line.
+        /// How long the attempt waited in line.
         waited: Duration,
-        /// Whether it is [background](crate::Class::Background).
+        /// Whether the attempt is [background](crate::Class::Background).
         background: bool,
     },
     /// An operation succeeded. Not for `tracing`.
     Succeeded {
-        /// The attempts that it took. In bulk, what was throttled does not count.
+        /// The attempts of the operation. In bulk, throttled attempts do not count.
         attempts: u32,
     },
-    /// The caller has given up an operation: it was dropped before its end. Not for `tracing`.
+    /// The caller dropped an operation before its end. Not for `tracing`.
     Cancelled {
         /// The attempts that were sent, counted as for a success.
         attempts: u32,
@@ -47,83 +47,84 @@ pub enum EventKind<'a> {
     Retrying {
         /// The number of the attempt that failed.
         attempt: u32,
-        /// How it failed.
+        /// The failure of the attempt.
         failure: &'a Failure,
-        /// The backoff before the next one.
+        /// The backoff before the next attempt.
         delay: Duration,
     },
     /// The strategy refused a retry.
     RetryRefused {
         /// The number of the attempt that failed, counted as for a success.
         attempt: u32,
-        /// How it failed.
+        /// The failure of the attempt.
         failure: &'a Failure,
-        /// Why there is no other one.
+        /// Why there is no other attempt.
         reason: StopReason,
     },
     /// The strategy refused to send an attempt, because it would have had to wait for too long.
     SendRefused {
-        /// The time until its turn would have come, at the rate of the moment.
+        /// The time until the attempt's turn, at today's rate.
         wait: Duration,
-        /// Whether it is [background](crate::Class::Background).
+        /// Whether the attempt is [background](crate::Class::Background).
         background: bool,
     },
-    /// Sends are refused, as [`SendRefused`](Self::SendRefused) says of each. At most once a second,
-    /// when one of them is refused.
+    /// Sends are refused. This event comes at most once a second, with a refusal.
+    /// [`SendRefused`](Self::SendRefused) comes with each refusal.
     SendsRefused {
-        /// How many there were since the strategy was built.
+        /// The number of refused sends since the strategy was built.
         refused: u64,
-        /// The time until the turn of the last one would have come.
+        /// The time until the turn of the last refused send.
         wait: Duration,
     },
     /// An operation ended without a success.
     GaveUp {
         /// The attempts that were made.
         attempts: u32,
-        /// Why there is no further one: a [`StopReason`](crate::operation::StopReason), as text.
+        /// Why there is no further attempt: a [`StopReason`](crate::operation::StopReason), as
+        /// text.
         reason: fmt::Arguments<'a>,
         /// How the last attempt failed; `None` if the operation ended between two attempts.
         failure: Option<&'a Failure>,
     },
-    /// An operation has ended that took a second or more, however it ended. What it did adds up to
-    /// the total.
+    /// An operation ended that took a second or more, with success or not. The parts add up to the
+    /// total.
     Slow {
-        /// From its beginning to its end.
+        /// The time from the operation's beginning to its end.
         total: Duration,
-        /// How long it waited for its turn at each limit of the strategy, up to the last one that
-        /// it waited for.
+        /// How long the operation waited in line for each limit of the strategy, up to the last
+        /// limit with a wait.
         in_line: &'a [Duration],
-        /// How long it waited at a [gate](super::SendTurn::gated) behind the strategy.
+        /// How long the operation waited at a [gate](super::SendTurn::gated) behind the strategy.
         gate: Duration,
-        /// How long it backed off.
+        /// How long the operation backed off.
         backoffs: Duration,
-        /// The rest: attempts under way.
+        /// The rest of the time, with attempts under way.
         sending: Duration,
         /// The attempts that were sent.
         attempts: u32,
     },
-    /// An attempt has to wait for a second or more. Once for each attempt.
+    /// An attempt has to wait for a second or more. The event comes once for each attempt.
     LongWait {
-        /// The time until its turn, at the rate of the moment.
+        /// The time until the attempt's turn, at today's rate.
         wait: Duration,
-        /// The limit that it waits for, of a strategy with several: 0 is the first.
+        /// The limit that the attempt waits for; 0 is the first.
         limit: usize,
         /// What that limit counts.
         dimension: Dimension,
-        /// The state of that limit. The tokens that
-        /// [wait](SendRateSnapshot::waiting) are those of the line, this attempt's included.
+        /// The state of that limit. Its [waiting](SendRateSnapshot::waiting) tokens are the tokens
+        /// of the line, with this attempt's.
         rate: &'a SendRateSnapshot,
-        /// Whether it waits behind the line, as background.
+        /// Whether the attempt waits behind the line, as background.
         background: bool,
     },
-    /// The quota refused a retry, after it had granted the one before.
+    /// The quota refused a retry, after it had granted the retry before.
     QuotaExhausted {
         /// The tokens that were left.
         available: u32,
         /// The tokens that the retry costs.
         needed: u32,
     },
-    /// The quota granted a retry, after it had refused the one before.
+    /// The quota granted a retry, after it had refused the retry before.
     QuotaRecovered {
         /// The tokens that are left.
         available: u32,
@@ -142,25 +143,25 @@ pub enum EventKind<'a> {
     Recovered,
     /// A background request waits for the first time.
     BackgroundWaits,
-    /// The service declares a limit that was not known, or has changed one.
+    /// The service declares a limit that was not known, or has changed a limit.
     LimitDeclared {
         /// The limit.
         limit: &'a DeclaredLimit,
     },
-    /// The service throttled although enough was left of the limit that it declares.
+    /// The service throttled although enough was left of its declared limit.
     LimitContradicted {
         /// The limit.
         limit: &'a DeclaredLimit,
     },
-    /// What the service tells of a limit has another meaning than it seems to have. The limit is
-    /// left alone for an hour.
+    /// The service's reports of a limit do not mean what they seem to mean. The limit is left alone
+    /// for an hour.
     LimitGivenUp {
         /// The limit.
         limit: &'a DeclaredLimit,
     },
     /// A send rate that obeys declared limits has had several answers and no report.
     LimitsUnheard {
-        /// What the limits would count that it listens for.
+        /// The dimension of the limits that the send rate listens for.
         dimension: Dimension,
         /// How many reports were [ignored](crate::SendRate::ignored_reports).
         ignored: u64,
@@ -179,7 +180,7 @@ macro_rules! events {
         $kind:ident { $($part:ident),* } $message:literal ($($about:tt)*)
         $($level:ident $target:literal [$($field:tt)*])?;
     )+) => {
-        /// The message in `tracing`, and what it is about.
+        /// The message in `tracing`, then the values of the event.
         impl fmt::Display for EventKind<'_> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(self.message())?;
@@ -295,7 +296,7 @@ impl<'a> Event<'a> {
     }
 }
 
-/// What a builder was given to call for each event.
+/// The caller's function for each event.
 #[derive(Clone)]
 pub(super) struct Hook(Arc<dyn Fn(&Event<'_>) + Send + Sync>);
 
@@ -304,7 +305,7 @@ impl Hook {
         Self(Arc::new(hook))
     }
 
-    /// Calls the hook, unless the thread unwinds: a hook that panics again would abort the process.
+    /// Calls the hook, unless the thread unwinds, because a second panic would abort the process.
     pub(super) fn call(&self, event: &Event<'_>) {
         if !std::thread::panicking() {
             (self.0)(event);
@@ -332,7 +333,7 @@ mod tests {
     use super::*;
     use crate::{SendRate, Timestamp, law::LimitReport};
 
-    /// One of each. A variant that is added does not compile before it has a number here.
+    /// Returns an event of each kind. A new variant does not compile until it has a number here.
     fn each<'a>(
         failure: &'a Failure,
         reason: StopReason,

@@ -1,4 +1,4 @@
-//! What an error says about itself, what a strategy sees of it, and what may be sent again after it.
+//! The meaning of an error for a strategy, and which requests may be sent again after it.
 
 use core::{error::Error, fmt};
 
@@ -28,17 +28,17 @@ pub enum Fault {
     Other,
 }
 
-/// What a failure says about the work that was asked for: whether the service may have done it.
+/// Whether the service may have done the work of a failed request.
 ///
-/// Another question than whether a retry may succeed: a connection that breaks after the request
-/// went out is worth a retry, and the order may have been placed all the same.
-/// [`Idempotency`](crate::Idempotency) brings the two together.
+/// This is another question than whether a retry may succeed. If a connection breaks after the
+/// request went out, a retry may succeed, but the order may have been placed already.
+/// [`Idempotency`](crate::Idempotency) combines both questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Execution {
-    /// Nothing was sent: the connection was refused, or there was none.
+    /// Nothing was sent, because the connection was refused or missing.
     NotSent,
-    /// The service turned the request away and did nothing: it throttled.
+    /// The service throttled: it turned the request away and did nothing.
     Rejected,
     /// The work may have been done, in whole or in part, or it is unknown.
     Maybe,
@@ -84,7 +84,7 @@ impl RetryInfo for Failure {
     }
 }
 
-/// Returns the retry safety of an error of which only the fault is known.
+/// Returns the retry safety of an error if only its fault is known.
 const fn safety_by_fault(fault: Fault) -> RetrySafety {
     match fault {
         Fault::Client => RetrySafety::No,
@@ -103,11 +103,11 @@ const fn execution_by_throttle(throttle: bool) -> Execution {
 
 /// A failed attempt, as a strategy sees it.
 ///
-/// Printed, it says in a few words what failed, whether a retry is safe, and what the service asked
+/// `Display` says in a few words what failed, whether a retry is safe, and what the service asked
 /// for: `throttled by the service; retry after at least 3s`.
 ///
-/// Made from an error that implements [`RetryInfo`], or by a closure from any other type, so that
-/// strategies are object safe and errors of other crates need no wrapper.
+/// A failure is made from an error that implements [`RetryInfo`], or by a closure from any other
+/// type. So strategies are object safe, and errors of other crates need no wrapper.
 ///
 /// # Examples
 ///
@@ -156,9 +156,9 @@ macro_rules! getters {
 getters! {
     /// Returns whether the request may be sent again.
     retry_safety: safety -> RetrySafety;
-    /// Returns whose fault it is.
+    /// Returns whose fault the error is.
     fault: fault -> Fault;
-    /// Returns `true` if the service turned the request away because too many came.
+    /// Returns `true` if the service turned the request away because too many requests came.
     is_throttle: throttle -> bool;
     /// Returns `true` if the service did not answer in time.
     is_timeout: timeout -> bool;
@@ -166,13 +166,13 @@ getters! {
     execution: execution -> Execution;
     /// Returns the service's hint on when to come back.
     retry_after: retry_after -> Option<RetryAfter>;
-    /// Returns how much was throttled, if it was a part.
+    /// Returns the throttled part, if only a part was throttled.
     part: part -> Option<Part>;
 }
 
 impl Failure {
-    /// Returns the failure of which only the fault is known: not retryable if it is the client's,
-    /// else maybe ("Retrying Requests", Smithy).
+    /// Returns a failure of which only the fault is known. It is not retryable if the fault is the
+    /// client's, and else maybe ("Retrying Requests", Smithy).
     pub const fn from_fault(fault: Fault) -> Self {
         Self {
             safety: safety_by_fault(fault),
@@ -191,12 +191,13 @@ impl Failure {
         failure.with_retry_safety(RetrySafety::Yes)
     }
 
-    /// Returns what a batch says of which the service throttled `refused` items and did the others.
+    /// Returns the failure of a batch of which the service throttled `refused` items and did the
+    /// others.
     ///
     /// The send rate counts the part that was done as delivered. The next attempt of the operation
-    /// takes that much less of its [weight](crate::Operation::weight), since it sends the refused
-    /// items alone. A service that refused none of them throttled nothing, and there is no failure
-    /// to report; of all of them it is [`throttling`](Self::throttling).
+    /// sends only the refused items, and takes less of its [weight](crate::Operation::weight)
+    /// accordingly. If the service refused no item, there is no failure to report. If it refused
+    /// all items, the failure is [`throttling`](Self::throttling).
     ///
     /// # Examples
     ///
@@ -233,7 +234,8 @@ impl Failure {
         Self::from_fault(Fault::Server).with_retry_safety(RetrySafety::Yes)
     }
 
-    /// Returns a transient error that is a timeout, which costs twice in generation 2.0.
+    /// Returns a transient error that is a timeout. Its retry costs twice as much in generation
+    /// 2.0.
     pub const fn timeout() -> Self {
         Self {
             timeout: true,
@@ -256,8 +258,8 @@ impl Failure {
         Self { fault, ..self }
     }
 
-    /// Sets whether it is a throttling error, and with it whether the work may have been done: what
-    /// is throttled was turned away. The retry safety stays.
+    /// Sets whether the failure is throttling. This also sets the execution, because a throttled
+    /// request was turned away. The retry safety stays.
     pub(crate) const fn with_throttle(self, throttle: bool) -> Self {
         Self {
             throttle,
@@ -266,7 +268,7 @@ impl Failure {
         }
     }
 
-    /// Sets whether it is a timeout. The retry safety stays.
+    /// Sets whether the failure is a timeout. The retry safety stays.
     pub const fn with_timeout(self, timeout: bool) -> Self {
         Self { timeout, ..self }
     }
@@ -285,15 +287,14 @@ impl Failure {
     }
 }
 
-/// What a send rate records: whether the service throttled, and for how long it asked to be left
-/// alone.
+/// The outcome for a send rate: whether the service throttled, and the pause that it asked for.
 impl From<&Failure> for Outcome {
     fn from(failure: &Failure) -> Self {
         if let Some(part) = failure.part.filter(|_| failure.throttle) {
             return Self::PartlyThrottled(part);
         }
         match (failure.throttle, failure.retry_after) {
-            // The request's own error is an answer like any other.
+            // An error of the request is an answer like any other.
             (false, _) => match (failure.fault, failure.safety) {
                 (Fault::Client | Fault::Other, RetrySafety::No) => Self::NotThrottled,
                 _ => Self::Failed,
@@ -306,7 +307,7 @@ impl From<&Failure> for Outcome {
     }
 }
 
-/// So that it goes where errors go, `Box<dyn Error>` for one. It has no source.
+/// A failure can be used as an error, such as a `Box<dyn Error>`. It has no source.
 impl Error for Failure {}
 
 impl fmt::Display for Failure {
@@ -335,17 +336,17 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Whether carrying an operation out twice comes to the same as once.
+/// Whether an operation that is carried out twice has the same effect as once.
 ///
 /// | | retried after |
 /// |---|---|
 /// | `Idempotent` | whatever is retryable |
 /// | `NotIdempotent` | of that, what says that nothing was done: throttling, a refused connection |
 ///
-/// It does not make a failure retryable, nor lift a limit. A loop gets it from
+/// Idempotency makes no failure retryable, and lifts no limit. A loop gets it from
 /// [`Operation::idempotency`](crate::Operation::idempotency). Without a loop, give it to
-/// [`RetryToken::with_idempotency`](crate::RetryToken::with_idempotency). With the feature
-/// `http`, `Idempotency::of_request` reads it from a request.
+/// [`RetryToken::with_idempotency`](crate::RetryToken::with_idempotency). With the feature `http`,
+/// `Idempotency::of_request` reads it from a request.
 ///
 /// # Examples
 ///
@@ -361,15 +362,16 @@ impl fmt::Display for Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Idempotency {
-    /// Repeating it is safe: the operation is idempotent, or the service detects a repetition by
-    /// its key.
+    /// Repeating the operation is safe, because it is idempotent or the service detects a
+    /// repetition by its key.
     Idempotent,
-    /// Twice is wrong: an order without a key.
+    /// Repeating the operation is wrong, as with an order without a key.
     NotIdempotent,
 }
 
 impl Idempotency {
-    /// Returns `true` if the operation may be sent again after `failure`, as far as this goes.
+    /// Returns `true` if the operation may be sent again after `failure`, as far as idempotency
+    /// decides.
     #[must_use]
     pub const fn permits(self, failure: &Failure) -> bool {
         match (self, failure.execution()) {

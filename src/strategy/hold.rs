@@ -1,4 +1,4 @@
-//! What keeps the state alive that a token belongs to.
+//! The hold of a token on its scope's state.
 
 use alloc::sync::Arc;
 use core::{any::Any, fmt};
@@ -12,12 +12,12 @@ pub(crate) trait Leave: Any + Send + Sync {
     fn as_any(&self) -> &dyn Any;
 }
 
-/// One use of a state, which ends when this is dropped; or none.
+/// One use of a state, or no use. The use ends when this value is dropped.
 #[derive(Default)]
 pub(crate) struct Hold(Option<Arc<dyn Leave>>);
 
 impl Hold {
-    /// What a token without a scope holds.
+    /// The hold of a token without a scope.
     pub(crate) const NONE: Self = Self(None);
 
     /// Takes over one use of `held`.
@@ -25,12 +25,12 @@ impl Hold {
         Self(Some(held))
     }
 
-    /// Returns `true` if it is none.
+    /// Returns `true` if there is no use.
     pub(crate) const fn is_none(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Returns the state if there is one, and it is a `T`.
+    /// Returns the state if it is a `T`.
     pub(crate) fn get<T: Leave>(&self) -> Option<&T> {
         self.0.as_ref()?.as_any().downcast_ref()
     }
@@ -45,8 +45,7 @@ impl Drop for Hold {
     }
 }
 
-/// Out of the way of the many tokens that hold nothing: what drops those stays small enough to be
-/// inlined.
+/// Cold, because most tokens hold nothing. Their drop stays small enough to be inlined.
 #[cold]
 #[expect(clippy::needless_pass_by_value, reason = "dropped here")]
 fn leave(held: Arc<dyn Leave>) {

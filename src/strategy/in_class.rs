@@ -12,10 +12,10 @@ use super::{
 };
 use crate::{Class, SendPermit};
 
-/// Returns a strategy whose attempts are all of one class: a second handle on `strategy`, which
-/// other requests use as it is. `strategy` is a reference, an `Arc`, or a clone of `Scopes`.
+/// Returns a strategy whose attempts all have `class`. It is a second handle on `strategy`, which
+/// other requests use as before. `strategy` is a reference, an `Arc`, or a clone of `Scopes`.
 ///
-/// For hosts that take a strategy and know no classes, such as the client of a back-fill.
+/// It is for hosts that take a strategy and know no classes, such as the client of a back-fill.
 ///
 /// # Examples
 ///

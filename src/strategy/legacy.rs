@@ -22,8 +22,8 @@ const BASE_DELAY: Duration = Duration::from_secs(1);
 
 /// The mode before there were modes: five sends, full-jitter backoff, no quota and no send rate.
 ///
-/// For comparison, and for callers that depend on it: it keeps retrying at full rate however many
-/// operations fail. The SDKs never agreed on it. These rules are taken from:
+/// It is for comparison, and for callers that depend on it. It keeps retrying at full rate, however
+/// many operations fail. The SDKs never agreed on this mode. Its rules come from:
 ///
 /// | rule | source |
 /// |---|---|
@@ -126,7 +126,7 @@ impl RetryStrategy for Legacy {
         Some(self.id)
     }
 
-    /// There is nothing to lose.
+    /// The strategy has no state to lose.
     fn is_idle(&self) -> bool {
         true
     }

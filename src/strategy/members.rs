@@ -15,7 +15,7 @@ pub(super) const MOST_MEMBERS: usize = 16;
 
 type Rank = dyn Fn(&MemberSnapshot) -> Option<u64> + Send + Sync;
 
-/// How the members are ranked, by a function of the caller's.
+/// The caller's function that ranks the members.
 #[derive(Clone)]
 pub(super) struct Choice(Arc<Rank>);
 
@@ -33,7 +33,7 @@ impl fmt::Debug for Choice {
     }
 }
 
-/// The members: a set of send rates each.
+/// The members, each a set of send rates.
 pub(super) struct Members {
     pool: SendPool<SendSet<Arc<SendRate>>, MOST_MEMBERS>,
     choice: Option<Choice>,
@@ -42,7 +42,7 @@ pub(super) struct Members {
 /// The places of an attempt in the lines of its members.
 pub(super) type PoolPlaces = PoolGuard<SendSet<Arc<SendRate>>, MOST_MEMBERS>;
 
-/// What an attempt is given that asks the members.
+/// The result for an attempt that asks the members.
 pub(super) enum Asked {
     Went(Granted),
     InLine(Box<PoolPlaces>),
@@ -58,7 +58,7 @@ impl From<PoolPermit<SetPermit<MOST_RATES>>> for Granted {
 }
 
 impl Members {
-    /// Creates them of `sets`, `None` if there is one set, or more than a strategy has room for.
+    /// Creates the members from `sets`. `None` if there are fewer than two sets, or too many.
     pub(super) fn new(
         sets: impl ExactSizeIterator<Item = SendSet<Arc<SendRate>>>,
         choice: Option<Choice>,
@@ -75,7 +75,7 @@ impl Members {
         self.pool.members()
     }
 
-    /// Takes the tokens of `request` of a member that has them, or a place in the line of each.
+    /// Takes the tokens of `request` from a member that has them, or a place in each member's line.
     pub(super) fn ask(
         &self,
         now: Timestamp,

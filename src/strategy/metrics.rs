@@ -17,7 +17,7 @@ pub(crate) struct Described {
     pub(crate) help: &'static str,
 }
 
-/// What a metric is.
+/// The kind of a metric.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
     Counter,
@@ -115,7 +115,7 @@ const REFUSED: Described = Described::counter(
 /// The metrics of a snapshot.
 const PUBLISHED: [&[Described]; 4] = [OF_QUOTA, &[REFUSED], OF_COUNTS, OF_RATE];
 
-/// Those of [each request](StrategyBuilder::metrics).
+/// The metrics of [each request](StrategyBuilder::metrics).
 const RECORDED: [Described; 3] = [
     Described::counter("paceline_sends_total", "Attempts sent."),
     Described::of(
@@ -151,7 +151,7 @@ pub(crate) fn describe(metrics: &[Described]) {
 
 impl<M> StrategyBuilder<M> {
     /// Records each request with the recorder of the crate `metrics`, labelled `strategy` with
-    /// `name`. It also [names](Self::name) the strategy, unless that was or will be done.
+    /// `name`. It also [names](Self::name) the strategy, unless `name` is called.
     ///
     /// | name | kind | value |
     /// |---|---|---|
@@ -160,7 +160,7 @@ impl<M> StrategyBuilder<M> {
     /// | `paceline_attempts` | histogram | attempts of each operation that was sent and has ended |
     ///
     /// All scopes of one builder are recorded together. Without this call, requests
-    /// record nothing, and [`publish`](StrategySnapshot::publish) has the rest.
+    /// record nothing. [`publish`](StrategySnapshot::publish) has the other metrics.
     ///
     /// # Examples
     ///
@@ -185,8 +185,8 @@ impl<M> StrategyBuilder<M> {
             (key(sends, &class), key(waits, &class))
         });
         let taken = key(taken, &[]);
-        // The recorder is asked each time: an exporter may have dropped an idle series, and then
-        // what was registered before leads nowhere.
+        // The recorder is asked each time, because an exporter may have dropped an idle series. An
+        // earlier registration then has no effect.
         self.on_event(move |event| {
             with_recorder(|recorder| match event.kind {
                 EventKind::Sent { waited, background } => {
@@ -202,12 +202,12 @@ impl<M> StrategyBuilder<M> {
                 | EventKind::RetryRefused {
                     attempt: attempts, ..
                 }
-                // After a failed attempt the refusal has counted.
+                // After a failed attempt the refusal has recorded the attempts.
                 | EventKind::GaveUp {
                     attempts,
                     failure: None,
                     ..
-                // What was never sent took none.
+                // An operation that was never sent took no attempts.
                 } if attempts > 0 => recorder
                     .register_histogram(&taken, &METADATA)
                     .record(attempts),
@@ -229,10 +229,10 @@ impl StrategySnapshot {
     /// Hands the snapshot to the recorder of the crate `metrics`, labelled `strategy` with `name`.
     /// [`RetryStrategyExt::publish`](crate::RetryStrategyExt::publish) takes the strategy's own name.
     ///
-    /// To be called from wherever metrics are collected, every few seconds for example: requests
-    /// themselves record nothing. A series that is published no more, as that of a scope that was
-    /// dropped, keeps its last value until the exporter drops it: set an idle timeout there, of a
-    /// few times the interval. [`guide::operating`](crate::guide::operating) shows one.
+    /// Call it where metrics are collected, for example every few seconds. Requests record nothing
+    /// for it. A series that is no longer published, such as the series of a dropped scope, keeps
+    /// its last value until the exporter drops it. Set an idle timeout in the exporter, of a few
+    /// times the interval. [`guide::operating`](crate::guide::operating) shows an example.
     ///
     /// | name | kind | value |
     /// |---|---|---|
@@ -254,8 +254,8 @@ impl StrategySnapshot {
     /// | `paceline_send_rate_background_waiting` | gauge | tokens that background waits for |
     /// | `paceline_send_rate_background_released_total` | counter | tokens that background got |
     ///
-    /// With [several send rates](crate::config::StrategyBuilder::also) those of the further ones
-    /// have the label `limit`, from 1.
+    /// With [several send rates](crate::config::StrategyBuilder::also), the metrics of the further
+    /// rates have the label `limit`, from 1.
     ///
     /// # Examples
     ///

@@ -1,4 +1,4 @@
-//! What retries are paid from: the strategy's own quota, or one that the caller gave.
+//! The quota that pays for retries: the strategy's own, or the caller's.
 
 use alloc::sync::Arc;
 use core::ops::Deref;
@@ -8,7 +8,7 @@ use crate::RetryQuota;
 /// The quota of one strategy.
 #[derive(Debug)]
 pub(super) enum QuotaSource {
-    /// Its own, and as full as it is made.
+    /// The strategy's own quota, which starts full.
     Own(RetryQuota),
     Given(Arc<RetryQuota>),
 }
@@ -18,8 +18,8 @@ impl QuotaSource {
         Self::Own(RetryQuota::new(capacity))
     }
 
-    /// Returns what another strategy with the same settings pays from: a new quota, or the one that
-    /// the caller gave to all.
+    /// Returns the quota of another strategy with the same settings: a new quota, or the caller's
+    /// quota for all.
     pub(super) fn another(&self) -> Self {
         match self {
             Self::Own(quota) => Self::own(quota.capacity()),
@@ -27,8 +27,8 @@ impl QuotaSource {
         }
     }
 
-    /// Returns `true` if dropping it loses nothing: an own quota is full, and the caller still has
-    /// one that was given.
+    /// Returns `true` if dropping the quota loses nothing. An own quota must be full; the caller
+    /// still has a given quota.
     pub(super) fn is_as_new(&self) -> bool {
         match self {
             Self::Own(quota) => quota.available() == quota.capacity(),
@@ -49,7 +49,7 @@ impl Deref for QuotaSource {
     }
 }
 
-/// Follows the pointer, out of the way of a strategy with its own quota.
+/// Follows the pointer. Cold, because most strategies have their own quota.
 #[cold]
 #[inline(never)]
 fn given(quota: &Arc<RetryQuota>) -> &RetryQuota {

@@ -1,4 +1,4 @@
-//! The ways in which a strategy says no.
+//! The refusals of a strategy.
 
 use alloc::boxed::Box;
 use core::{error::Error, fmt, time::Duration};
@@ -13,22 +13,22 @@ use crate::wait::{LOOK_AGAIN, Rest};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotAdmitted {
-    /// Its turn has not come. The place in line is in the [`SendTurn`](super::SendTurn).
+    /// The attempt's turn has not come. Its place in line is in the [`SendTurn`](super::SendTurn).
     Wait {
-        /// The time until the turn, at the rate of the moment. Never zero.
+        /// The time until the turn, at today's rate. Never zero.
         wait: Duration,
-        /// The time to rest before the next look, unless the waker is woken before. Never zero,
-        /// and at most `wait`; of background, whose waits are estimates, four times that.
+        /// The time to rest before the next look, unless the waker is woken before. Never zero, and
+        /// at most `wait`. For background, whose waits are estimates, at most four times `wait`.
         look_in: Duration,
     },
-    /// It would have to wait, and the strategy refuses rather than makes wait.
+    /// The attempt would have to wait, and the strategy refuses it instead.
     Refused {
         /// The time until the send would have been let go, at today's rate. Never zero.
         wait: Duration,
     },
-    /// It would have to wait, and the service has throttled everything for the
-    /// [stall timeout](crate::config::StrategyBuilder::stall_timeout) of a
-    /// [bulk](crate::Adaptive::bulk) strategy.
+    /// The attempt would have to wait, and the service has throttled everything for the [stall
+    /// timeout](crate::config::StrategyBuilder::stall_timeout) of a [bulk](crate::Adaptive::bulk)
+    /// strategy.
     Stalled {
         /// The time since the first throttle after which nothing was delivered.
         span: Duration,
@@ -41,8 +41,8 @@ pub enum NotAdmitted {
 }
 
 impl NotAdmitted {
-    /// Returns the answer of a gate whose turn comes in `wait`, to be asked again after that or
-    /// after 50 ms.
+    /// Returns the answer of a gate whose turn comes in `wait`. The gate is asked again after
+    /// `wait`, and at the latest after 50 ms.
     #[must_use]
     pub const fn wait(wait: Duration) -> Self {
         let wait = if wait.is_zero() {
@@ -110,7 +110,7 @@ impl Error for NotAdmitted {}
 
 /// A strategy gave no token for an operation that begins.
 ///
-/// The operation is sent once all the same, and not retried. Our own strategies never refuse.
+/// The operation is sent once all the same, and not retried. Paceline's strategies never refuse.
 #[derive(Debug)]
 pub struct InitialTokenRefused;
 
@@ -173,7 +173,7 @@ impl RetryRefused {
         self.reason
     }
 
-    /// Returns the token that another strategy issued, if that is why.
+    /// Returns the token of another strategy, if this token is the reason.
     #[must_use]
     pub fn into_foreign(self) -> Option<RetryToken> {
         self.foreign.map(|token| *token)
@@ -181,8 +181,8 @@ impl RetryRefused {
 
     /// Returns the time to sleep before the failure is returned.
     ///
-    /// Zero unless the operation is long polling and only the quota refused: then the caller would
-    /// poll again at once ("Retry behavior", AWS SDKs and Tools Reference Guide).
+    /// It is zero unless the operation is long polling and only the quota refused. Such a caller
+    /// would otherwise poll again at once ("Retry behavior", AWS SDKs and Tools Reference Guide).
     #[must_use]
     pub const fn delay(&self) -> Duration {
         if self.waits {
@@ -195,7 +195,7 @@ impl RetryRefused {
     /// Returns the delay that the retry would have had if the quota and the time had allowed it,
     /// else zero.
     ///
-    /// A loop that goes on with other work after an exhausted quota can slow down by it.
+    /// A loop that goes on with other work after an exhausted quota can sleep this long.
     #[must_use]
     pub const fn backoff(&self) -> Duration {
         Duration::from_nanos(self.backoff_ns)
@@ -233,19 +233,19 @@ impl Error for RetryRefused {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StopReason {
-    /// It was sent as often as it may be. No quota was asked for.
+    /// The operation was sent as often as allowed. No quota was asked for.
     MaxAttempts {
         /// The sends that were allowed.
         max: u32,
     },
-    /// Its failure must not be retried.
+    /// The failure must not be retried.
     NotRetryable,
     /// The work may have been done, and the operation is
     /// [not idempotent](crate::Idempotency::NotIdempotent).
     MaybeExecuted,
     /// The next attempt would not have begun before the [deadline](crate::Operation::deadline).
     OutOfTime {
-        /// The wait that was not begun: a backoff, or a wait for a turn at the rate of the moment.
+        /// The wait that was not begun: a backoff, or a wait for a turn at today's rate.
         /// Zero if the time was up.
         wait: Duration,
         /// The time that was left.
@@ -256,20 +256,20 @@ pub enum StopReason {
     RetryAfterTooLong {
         /// How long the service asked for.
         asked: Duration,
-        /// The longest that is accepted.
+        /// The longest wait that is accepted.
         max: Duration,
     },
-    /// The failure would be retried, and the request cannot be sent again.
+    /// The failure would be retried, but the request cannot be sent again.
     NotRepeatable,
-    /// The failure would be retried, and that is left to the loop [around
-    /// it](crate::operation::OuterAttempt), which owns the retries of the request.
+    /// The failure would be retried, but the loop [around it](crate::operation::OuterAttempt) owns
+    /// the retries of the request.
     LeftToOuter,
     /// The retry quota held less than the retry costs. Nothing was taken.
     QuotaExhausted {
         /// The tokens that were there a moment after the refusal. Other operations may have put
         /// some back by then.
         available: u32,
-        /// What the retry costs.
+        /// The tokens that the retry costs.
         needed: u32,
     },
     /// The service has throttled everything for the
@@ -279,9 +279,9 @@ pub enum StopReason {
         /// The time since the first throttle after which nothing was delivered.
         span: Duration,
     },
-    /// The next send would have had to wait, and the strategy refuses rather than waits.
+    /// The next send would have had to wait, and the strategy refuses instead.
     SendRefused {
-        /// The time until it would have been let go, at the rate of the moment.
+        /// The time until the send's turn, at today's rate.
         wait: Duration,
     },
     /// The strategy cannot send a request of this weight, or of these weights. The only send rate
@@ -298,7 +298,7 @@ pub enum StopReason {
     /// The next step was asked for while an attempt was under way, or after the operation had
     /// succeeded.
     OutOfTurn,
-    /// A reason of a strategy that is not paceline's.
+    /// A reason of another crate's strategy.
     Other(&'static str),
 }
 

@@ -6,8 +6,8 @@ use crate::Clock;
 use crate::law::LimitReports;
 use crate::set::Weights;
 
-/// What goes with an outcome to a strategy: when the response came, the limits that it declared,
-/// and what the request cost.
+/// The reports that go to a strategy with an outcome: the time of the response, its declared
+/// limits, and the true cost of the request.
 ///
 /// The limits ([`LimitReports`]) pace a strategy whose law is
 /// [`ControlLaw::Declared`](crate::ControlLaw::Declared); each of them is a
@@ -34,7 +34,7 @@ pub struct Reports<'a> {
 }
 
 impl<'a> Reports<'a> {
-    /// Creates the reports of a response that came now, by the strategy's own clock.
+    /// Creates the reports of a response that came now. The strategy's clock gives the time.
     pub const fn new() -> Self {
         Self {
             clock: None,
@@ -44,8 +44,9 @@ impl<'a> Reports<'a> {
         }
     }
 
-    /// Creates the reports of a response that came at `clock`: a [`Timestamp`](crate::Timestamp) of
-    /// the strategy's clock, or that clock, which is read only if the time matters.
+    /// Creates the reports of a response that came at `clock`. This is a
+    /// [`Timestamp`](crate::Timestamp) of the strategy's clock, or the clock, which is read only if
+    /// the time matters.
     pub const fn at(clock: &'a dyn Clock) -> Self {
         Self {
             clock: Some(clock),
@@ -59,16 +60,16 @@ impl<'a> Reports<'a> {
         self
     }
 
-    /// Adds what the request really cost, in tokens of each send rate. A strategy with send rates
-    /// settles it with what the attempt took ([`SendRate::settle`](crate::SendRate::settle)).
-    /// Costs of another number than the strategy has rates are ignored.
+    /// Adds the true cost of the request, in tokens of each send rate. A strategy with send rates
+    /// settles the attempt with this cost ([`SendRate::settle`](crate::SendRate::settle)). Costs
+    /// are ignored if there is not one for each rate.
     pub const fn costing(mut self, costs: &'a Weights) -> Self {
         self.costs = Some(costs);
         self
     }
 
-    /// Adds that the service did its work and asked for a pause, as by `Retry-After` beside a
-    /// success: the send rate pauses, and is not cut ([`Outcome::PauseAfter`]).
+    /// Adds the pause that the service asked for although it did its work, as by `Retry-After`
+    /// beside a success. The send rate pauses, and is not cut ([`Outcome::PauseAfter`]).
     ///
     /// [`Outcome::PauseAfter`]: crate::Outcome::PauseAfter
     pub const fn pausing(mut self, span: Duration) -> Self {
@@ -76,19 +77,19 @@ impl<'a> Reports<'a> {
         self
     }
 
-    /// Returns how long the service asked for a pause although it did its work, if it did.
+    /// Returns the pause that the service asked for although it did its work, if any.
     #[must_use]
     pub const fn pause(&self) -> Option<Duration> {
         self.pause
     }
 
-    /// Returns `true` if the service said nothing, and what the request cost is not known.
+    /// Returns `true` if there are no limits, no costs and no pause.
     #[inline]
     pub(super) const fn says_nothing(&self) -> bool {
         self.limits.is_none() && self.costs.is_none() && self.pause.is_none()
     }
 
-    /// Returns what the request cost, in tokens of each send rate, if that is known.
+    /// Returns the true cost of the request, in tokens of each send rate, if it is known.
     #[must_use]
     pub const fn costs(&self) -> Option<&'a Weights> {
         self.costs
@@ -100,7 +101,7 @@ impl<'a> Reports<'a> {
         self.limits
     }
 
-    /// Returns the clock, `own` if the response came now.
+    /// Returns the clock of the reports, or `own` if the response came now.
     #[must_use]
     pub fn clock<'c>(&self, own: &'c dyn Clock) -> &'c dyn Clock
     where

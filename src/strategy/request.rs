@@ -1,4 +1,4 @@
-//! What a strategy is asked for before a send.
+//! The request that a strategy gets before a send.
 
 use alloc::sync::Arc;
 use core::{task::Waker, time::Duration};
@@ -10,8 +10,8 @@ use crate::{AcquireError, Class, Clock, SendRate, Timestamp, WeightError};
 /// A request for permission to send one attempt, for
 /// [`RetryStrategy::admit`](crate::RetryStrategy::admit).
 ///
-/// By default the attempt has weight 1, no token and no waker, and the time is that of the
-/// strategy's clock.
+/// By default the attempt has weight 1, no token and no waker, and the strategy's clock gives the
+/// time.
 ///
 /// # Examples
 ///
@@ -77,16 +77,16 @@ impl<'a> SendRequest<'a> {
         matches!(self.class, Class::Background)
     }
 
-    /// Sets how many tokens of each send rate the attempt takes, for strategies with several. The
-    /// first is also its [`weight`](Self::weight).
+    /// Sets how many tokens of each send rate the attempt takes, for strategies with several rates.
+    /// The first number is also the [`weight`](Self::weight).
     pub fn weights(mut self, tokens: &'a Weights) -> Self {
         self.weights = Some(tokens);
         self.weight = tokens.as_slice().first().copied().unwrap_or(1);
         self
     }
 
-    /// Returns a weight for each rate of `set`: that of the request for the first, and 1 for the
-    /// others, unless it brings them all.
+    /// Returns a weight for each rate of `set`. Without weights for all rates, the first rate gets
+    /// the weight of the request, and the others get 1.
     pub(super) fn weights_of(
         &self,
         set: &SendSet<Arc<SendRate>>,
@@ -99,8 +99,8 @@ impl<'a> SendRequest<'a> {
         set.checked(all.get(..set.rates().count()).unwrap_or(&all))
     }
 
-    /// Calls `take` with the weights of the request for `set`. If the request says so, a weight that
-    /// a bucket never holds becomes what the bucket holds.
+    /// Calls `take` with the weights of the request for `set`. If the request allows it, a weight
+    /// above the capacity of a bucket is reduced to the capacity.
     pub(super) fn up_to_capacity<T>(
         &self,
         set: &SendSet<Arc<SendRate>>,
@@ -120,46 +120,46 @@ impl<'a> SendRequest<'a> {
         }
     }
 
-    /// Returns `true` if a weight above capacity takes what its bucket holds.
+    /// Returns `true` if a weight above capacity is reduced to the capacity.
     pub(super) fn is_up_to_capacity(&self) -> bool {
         self.weights.is_some_and(Weights::is_up_to_capacity)
     }
 
-    /// Returns how many tokens of each send rate the attempt takes, `None` if it says only its
-    /// [`weight`](Self::tokens).
+    /// Returns how many tokens of each send rate the attempt takes. `None` if the request has only
+    /// a [`weight`](Self::tokens).
     #[must_use]
     pub const fn tokens_of_each(&self) -> Option<&'a Weights> {
         self.weights
     }
 
-    /// Sets when it is: a [`Timestamp`], or a clock that is read only if the time matters. It has
-    /// to be of the strategy's own clock.
+    /// Sets the time: a [`Timestamp`], or a clock that is read only if the time matters. The time
+    /// has to be the time of the strategy's clock.
     pub const fn at(mut self, clock: &'a dyn Clock) -> Self {
         self.clock = Some(clock);
         self
     }
 
-    /// Lets `waker` be woken if the turn comes sooner than it is said to.
+    /// Wakes `waker` if the turn comes sooner than the strategy answered.
     pub const fn waker(mut self, waker: &'a Waker) -> Self {
         self.waker = Some(waker);
         self
     }
 
-    /// Lets the attempt wait `span` at most: one whose turn comes later is refused, with
+    /// Lets the attempt wait `span` at most. An attempt whose turn comes later is refused, with
     /// [`NotAdmitted::Refused`](super::NotAdmitted::Refused). No limit by default.
     pub const fn within(mut self, span: Duration) -> Self {
         self.patience = Some(span);
         self
     }
 
-    /// Lets only the member at `index` serve the attempt, of a strategy with
-    /// [several](crate::config::StrategyBuilder::members).
+    /// Lets only the member at `index` serve the attempt, for a strategy with
+    /// [several](crate::config::StrategyBuilder::members) members.
     pub const fn member(mut self, index: usize) -> Self {
         self.member = Some(index);
         self
     }
 
-    /// Returns what to wake if the turn comes sooner than it was said to, for gates with a line.
+    /// Returns the waker to wake if the turn comes sooner than answered, for gates with a line.
     #[must_use]
     pub const fn to_wake(&self) -> Option<&'a Waker> {
         self.waker
@@ -177,7 +177,7 @@ impl<'a> SendRequest<'a> {
         self.weight
     }
 
-    /// Returns the time, by `own` if the request brings none.
+    /// Returns the time of the request, or of `own` if the request has no time.
     #[must_use]
     pub fn now(&self, own: &dyn Clock) -> Timestamp {
         self.time(own).now()

@@ -11,17 +11,18 @@ use crate::{Clock, Failure, RetryToken, SendPermit, Timestamp};
 
 /// Decides whether, and when, a failed operation is sent again.
 ///
-/// The interface of Smithy's client guide, "Retrying Requests", and one step more: between a
-/// token's delay and every send, first or repeated, the strategy is asked to [`admit`](Self::admit)
-/// it. Tokens concern only retries, admission only the send rate.
+/// This is the interface of Smithy's client guide, "Retrying Requests", with one more step. Between
+/// a token's delay and every send, first or repeated, the strategy has to [`admit`](Self::admit)
+/// the send. Tokens concern only retries, admission only the send rate.
 ///
 /// The order of calls is: an initial token; then for each attempt its delay, admission, the send,
 /// and either [`record_success`](Self::record_success) or
 /// [`refresh_retry_token`](Self::refresh_retry_token). [`Attempts`](crate::operation::Attempts)
 /// makes these calls for any implementation.
 ///
-/// Whatever dereferences to a strategy is a strategy: references, `Box`es, `Arc`s. A strategy
-/// around another one names it as its [`inside`](Self::inside), and implements only what differs.
+/// Types that dereference to a strategy are strategies too: references, `Box`es, `Arc`s. A strategy
+/// around another strategy returns the other from [`inside`](Self::inside), and implements only the
+/// methods that differ.
 ///
 /// # Examples
 ///
@@ -66,28 +67,29 @@ use crate::{Clock, Failure, RetryToken, SendPermit, Timestamp};
 pub trait RetryStrategy: fmt::Debug + Send + Sync {
     /// Begins an operation.
     ///
-    /// `scope` names what the operation goes to, for strategies that keep a state for each, as
-    /// `Scopes` does (feature `scopes`). The other strategies of this crate keep one and ignore it.
+    /// `scope` names the scope of the operation, for strategies that keep a state for each scope,
+    /// as `Scopes` does (feature `scopes`). The other strategies of this crate keep one state and
+    /// ignore `scope`.
     ///
     /// # Errors
     ///
     /// Returns [`InitialTokenRefused`] if there is no token. The operation must then be sent
-    /// exactly once. Those of this crate always give one, even with an empty quota.
+    /// exactly once. The strategies of this crate always give a token, even with an empty quota.
     //= Smithy: If an initial token cannot be acquired, the client should still make an attempt.
     fn acquire_initial_token(&self, scope: Option<&str>)
     -> Result<RetryToken, InitialTokenRefused>;
 
-    /// Takes note of a failed attempt and asks for another.
+    /// Records a failed attempt and asks for another attempt.
     ///
-    /// The failure is recorded before the decision, whatever that is. Of two permits only the last
-    /// one is carried on: what an earlier retry paid is spent.
+    /// The failure is recorded before the decision, whatever the decision is. The token carries
+    /// only the permit of the last retry. Permits of earlier retries are spent.
     ///
     /// # Errors
     ///
-    /// Returns [`RetryRefused`] if there is no retry. The caller sleeps its
+    /// Returns [`RetryRefused`] if there is no retry. The caller sleeps the refusal's
     /// [`delay`](RetryRefused::delay), which is nearly always zero, and returns the original
-    /// failure. A token of another strategy is refused too, and comes back in it with nothing
-    /// changed.
+    /// failure. A token of another strategy is refused too. The refusal then contains the unchanged
+    /// token.
     //= Smithy: If the retry strategy determines that the failed attempt may be retried, it will
     //= return a refreshed retry token to use for the next attempt.
     fn refresh_retry_token(
@@ -103,13 +105,13 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// Returns [`ForeignToken`] with the token in it, and changes nothing, if another strategy
-    /// issued it.
+    /// Returns [`ForeignToken`] with the token, and changes nothing, if another strategy issued the
+    /// token.
     //= Smithy: If the request succeeds, the retry strategy is given the token so that it may free
     //= up any resources it was using.
     fn record_success(&self, token: RetryToken, reports: Reports<'_>) -> Result<(), ForeignToken>;
 
-    /// Returns the strategy that this one is around. What is not implemented is asked of that
+    /// Returns the strategy inside this strategy. Methods that are not implemented call the inner
     /// strategy. By default `None`.
     fn inside(&self) -> Option<&dyn RetryStrategy> {
         None
@@ -118,13 +120,13 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
     /// Ends an operation that its caller has given up.
     ///
     /// An attempt under way, whose token has a [send permit](RetryToken::send_permit), counts as
-    /// sent. Of one that was not sent yet, what it was paid with is given back. By default the
-    /// token is dropped.
+    /// sent. An attempt that was not sent yet gives its quota back. By default the token is
+    /// dropped.
     ///
     /// # Errors
     ///
-    /// Returns [`ForeignToken`] with the token in it, and changes nothing, if another strategy
-    /// issued it.
+    /// Returns [`ForeignToken`] with the token, and changes nothing, if another strategy issued the
+    /// token.
     fn record_cancelled(
         &self,
         token: RetryToken,
@@ -136,8 +138,8 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
         }
     }
 
-    /// Takes in what the service declares about its limits, when the headers of a response come:
-    /// for a response whose outcome is known much later. By default nothing is done.
+    /// Takes in what the service declares about its limits when the headers of a response come. It
+    /// is for responses whose outcome is known much later. By default nothing is done.
     ///
     /// Limits that come with the outcome are taken from its `reports`, and need no call.
     fn observe(&self, token: &RetryToken, reports: Reports<'_>) {
@@ -146,27 +148,28 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
         }
     }
 
-    /// Returns what the attempt of `token` took of the send rates, to be settled with its true cost
-    /// after its outcome was recorded. By default there is nothing to settle.
+    /// Returns the charge of the attempt of `token`, to settle with its true cost after its outcome
+    /// was recorded. By default there is nothing to settle.
     fn charge(&self, token: &RetryToken) -> Option<AttemptCharge> {
         self.inside()?.charge(token)
     }
 
-    /// Returns `true` if the strategy goes by what services declare about their limits. By default
-    /// it does not, so that no headers need to be read for it.
+    /// Returns `true` if the strategy follows the limits that services declare. By default `false`,
+    /// so that no headers need to be read.
     fn obeys_limits(&self) -> bool {
         self.inside().is_some_and(RetryStrategy::obeys_limits)
     }
 
-    /// Asks for leave to send an attempt. By default it is given at once.
+    /// Asks for permission to send an attempt. By default the strategy gives it at once.
     ///
-    /// To be asked after the token's delay, with a new `turn` for each attempt, and again with the
-    /// same one until it lets the attempt go: no place in line is held while an operation backs
-    /// off. The permit goes into the token with [`RetryToken::sent`].
+    /// Call it after the token's delay, because an operation holds no place in line while it backs
+    /// off. Use a new `turn` for each attempt, and the same turn until the attempt may go. The
+    /// permit goes into the token with [`RetryToken::sent`].
     ///
     /// # Errors
     ///
-    /// [`NotAdmitted::Wait`] while the turn has not come, and other variants if it never will.
+    /// [`NotAdmitted::Wait`] while the turn has not come, and other variants if the turn will never
+    /// come.
     fn admit(
         &self,
         turn: &mut SendTurn,
@@ -179,7 +182,7 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
     }
 
     /// Returns the clock that times the strategy's sends and the deadlines of its operations. By
-    /// default the system's, [`MonotonicClock`](crate::MonotonicClock).
+    /// default the system's clock, [`MonotonicClock`](crate::MonotonicClock).
     fn clock(&self) -> &dyn Clock {
         match self.inside() {
             Some(inside) => inside.clock(),
@@ -187,14 +190,13 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
         }
     }
 
-    /// Returns the strategy's identity, which its events have (`strategy=3`). By default
-    /// `None`.
+    /// Returns the strategy's identity, which is in its events (`strategy=3`). By default `None`.
     fn id(&self) -> Option<StrategyId> {
         self.inside()?.id()
     }
 
-    /// Returns the name by which its events and metrics call the strategy, or the scope that
-    /// `token` belongs to. By default `None`.
+    /// Returns the name of the strategy, or of the scope of `token`, in events and metrics. By
+    /// default `None`.
     ///
     /// [`StrategyBuilder::name`](crate::config::StrategyBuilder::name) sets the name of a strategy.
     /// The name of a scope is its key, unless `ScopesBuilder` was given a function that names the
@@ -204,27 +206,26 @@ pub trait RetryStrategy: fmt::Debug + Send + Sync {
     }
 
     /// Calls the strategy's [hook](crate::config::StrategyBuilder::on_event) with an event of one
-    /// of its operations. By default there is none.
+    /// of its operations. By default there is no hook.
     fn notify(&self, event: &Event<'_>) {
         if let Some(inside) = self.inside() {
             inside.notify(event);
         }
     }
 
-    /// Returns the state for diagnostics, and changes nothing. By default there is nothing to see,
-    /// as with [`Legacy`](crate::Legacy), which keeps no state.
+    /// Returns the state for diagnostics, and changes nothing. By default the snapshot is empty, as
+    /// with [`Legacy`](crate::Legacy), which keeps no state.
     fn snapshot(&self) -> StrategySnapshot {
         self.inside()
             .map_or_else(StrategySnapshot::default, RetryStrategy::snapshot)
     }
 
-    /// Returns `true` if the strategy is as good as new, so that one built in its place would
-    /// decide alike.
+    /// Returns `true` if a new strategy in its place would decide alike.
     ///
-    /// A strategy of this crate is idle while its own quota is full and its send rate limits no more
-    /// than a new one's. Without use it is idle too: after half an hour in which no retry was paid
-    /// from the quota, and in which the bucket of the send rate was full. `Scopes` (feature
-    /// `scopes`) asks before it drops a state that is not in use. By default `false`: never dropped.
+    /// A strategy of this crate is idle while its own quota is full and its send rate limits no
+    /// more than a new send rate. An unused strategy also becomes idle, after half an hour in which
+    /// no retry was paid and the bucket of the send rate was full. `Scopes` (feature `scopes`) asks
+    /// before it drops an unused state. By default `false`: the state is never dropped.
     fn is_idle(&self) -> bool {
         self.inside().is_some_and(RetryStrategy::is_idle)
     }

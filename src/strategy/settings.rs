@@ -26,15 +26,17 @@ pub enum RetryGeneration {
     #[cfg_attr(feature = "serde", serde(rename = "2.0"))]
     V2_0,
     /// "Retry behavior 2.1". The default since 2026-11-10 of botocore 1.44.0, of the SDK for
-    /// JavaScript 3.1166.0 and of that for Go 1.48.0. In Rust it takes `aws-config` 1.13.2 with
-    /// `BehaviorVersion::v2026_11_10()`. The SDKs for Java and Kotlin do not have it by default.
+    /// JavaScript 3.1166.0 and of the SDK for Go 1.48.0. In Rust this generation needs `aws-config`
+    /// 1.13.2 with `BehaviorVersion::v2026_11_10()`. The SDKs for Java and Kotlin do not have it by
+    /// default.
     #[default]
     #[cfg_attr(feature = "serde", serde(rename = "2.1"))]
     V2_1,
 }
 
 impl RetryGeneration {
-    /// Returns the backoff of the first retry before jitter, after throttling and after the rest.
+    /// Returns the backoffs of the first retry before jitter: after throttling, and after other
+    /// failures.
     pub(super) const fn bases(self) -> (Duration, Duration) {
         match self {
             Self::V2_0 => (Duration::from_secs(1), Duration::from_secs(1)),
@@ -43,7 +45,8 @@ impl RetryGeneration {
     }
 }
 
-/// Returns `true` if `failure` may be retried: [`RetrySafety::Maybe`] if the fault is the server's.
+/// Returns `true` if `failure` may be retried. [`RetrySafety::Maybe`] is retried if the fault is
+/// the server's.
 pub(super) const fn permits(failure: &Failure) -> bool {
     match failure.retry_safety() {
         RetrySafety::Yes => true,
@@ -87,7 +90,7 @@ pub(super) const fn permits(failure: &Failure) -> bool {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Settings {
-    /// The law of the send rate; `None` without one.
+    /// The law of the send rate; `None` without a send rate.
     pub law: Option<ControlLaw>,
     /// The generation of the rules.
     pub generation: RetryGeneration,
@@ -97,7 +100,7 @@ pub struct Settings {
     pub max_backoff: Duration,
     /// Whether a refusal by the quota asks the caller to wait.
     pub long_polling: bool,
-    /// The time that an operation has unless it says otherwise, or `None` without a limit.
+    /// The deadline of operations that set none; `None` without a limit.
     pub deadline: Option<Duration>,
     /// The rule for delays.
     pub backoff: Arc<dyn BackoffStrategy>,
@@ -108,19 +111,19 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SettingsError {
-    /// `max_attempts` is 0. It counts sends, and the first one is always made.
+    /// `max_attempts` is 0. The setting counts sends, and the first send is always made.
     ZeroMaxAttempts,
-    /// A backoff of the caller's own was given together with a base delay, which it would ignore.
+    /// The caller's backoff was given together with a base delay, which the backoff would ignore.
     BackoffWithBaseDelay,
-    /// A backoff of the caller's own was given together with a floor, which it would ignore.
+    /// The caller's backoff was given together with a floor, which the backoff would ignore.
     BackoffWithFloor,
     /// The floor of backoffs after throttling is above the longest backoff, which is 20 s unless
     /// set.
     FloorAboveMaxBackoff,
-    /// A quota of the caller's own was given together with a capacity, which it would ignore.
+    /// The caller's quota was given together with a capacity, which the quota would ignore.
     QuotaWithCapacity,
-    /// A stall timeout was given without [`bulk`](crate::config::StrategyBuilder::bulk), which
-    /// would ignore it.
+    /// A stall timeout was given without [`bulk`](crate::config::StrategyBuilder::bulk), and would
+    /// have no effect.
     StallTimeoutWithoutBulk,
     /// An adaptive strategy was given no [law](crate::config::StrategyBuilder::law).
     NoLaw,
@@ -128,9 +131,9 @@ pub enum SettingsError {
     TooManyRates,
     /// A strategy has no member, or more than 16.
     Members,
-    /// A choice of members was given to a strategy with one member, which would ignore it.
+    /// A choice of members was given to a strategy with one member, and would have no effect.
     ChoiceOfOne,
-    /// `max_scopes` is 0: every operation would share one state.
+    /// `max_scopes` is 0. Every operation would share one state.
     ZeroMaxScopes,
 }
 

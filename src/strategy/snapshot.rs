@@ -1,4 +1,4 @@
-//! What a strategy looks like from outside.
+//! Snapshots of a strategy.
 
 use core::fmt;
 
@@ -7,13 +7,13 @@ use crate::set::MOST_RATES;
 use crate::snapshot::RetryQuotaSnapshot;
 use crate::{ControlLaw, SendRateSnapshot};
 
-/// The state of a strategy, for diagnostics:
-/// [`RetryStrategy::snapshot`](crate::RetryStrategy::snapshot). `{}` prints one line for
-/// logs, `{:?}` all of it.
+/// The state of a strategy, for diagnostics, from
+/// [`RetryStrategy::snapshot`](crate::RetryStrategy::snapshot). `{}` prints one line for logs, and
+/// `{:?}` prints all fields.
 ///
-/// Taking one does not slow other threads: it only loads. Counts are written where an operation
-/// fails or waits, in cache lines that a request that succeeds at once does not touch. Each field
-/// was true at some moment of the call, not necessarily the same one for all.
+/// A snapshot only loads, so it does not slow other threads. Counts are written when an operation
+/// fails or waits, in cache lines that other requests do not touch. Each field was true at some
+/// moment of the call, but not all fields at the same moment.
 ///
 /// # Examples
 ///
@@ -30,20 +30,20 @@ use crate::{ControlLaw, SendRateSnapshot};
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct StrategySnapshot {
-    /// What retries are paid from.
+    /// The quota that pays for retries.
     pub quota: RetryQuotaSnapshot,
     /// The law of the send rate, if there is one.
     pub law: Option<ControlLaw>,
     /// The send rate, if there is one.
     pub rate: Option<SendRateSnapshot>,
     /// The [further](crate::config::StrategyBuilder::also) send rates, in order; `None` beyond the
-    /// last one.
+    /// last rate.
     pub further_rates: [Option<SendRateSnapshot>; MOST_RATES - 1],
-    /// What has happened since the strategy was built.
+    /// The counts since the strategy was built.
     pub counts: StrategyCounts,
 }
 
-/// Each send rate that there is as a snapshot of it reads.
+/// Shows each send rate in one line, as its snapshot prints.
 impl fmt::Debug for StrategySnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_struct("StrategySnapshot");
@@ -58,7 +58,7 @@ impl fmt::Debug for StrategySnapshot {
     }
 }
 
-/// One line: what is left of the quota, each send rate, and what has happened at least once.
+/// Prints one line: the tokens left of the quota, each send rate, and the counts above zero.
 impl fmt::Display for StrategySnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let RetryQuotaSnapshot {
@@ -108,7 +108,7 @@ counts! {
     granted: Granted;
     /// Sends that had to wait when their turn was first looked at.
     delayed: Delayed;
-    /// Those of them that are [background](crate::Class::Background).
+    /// Delayed sends that are [background](crate::Class::Background).
     delayed_background: DelayedBackground;
     /// Sends refused because they would have had to wait: for longer than the deadline of their
     /// operation or [`max_wait`](crate::config::StrategyBuilder::max_wait) allows, or
@@ -116,8 +116,7 @@ counts! {
     refused_sends: RefusedSend;
     /// Retries refused because all attempts were made.
     refused_attempts: RefusedAttempts;
-    /// Retries refused because the failure was not to be retried, or the work not to be done
-    /// twice.
+    /// Retries refused because the failure must not be retried, or the work must not be done twice.
     refused_safety: RefusedSafety;
     /// Retries refused by the quota.
     refused_quota: RefusedQuota;
@@ -134,7 +133,7 @@ counts! {
     credited: Credited;
 }
 
-/// What has happened at least once.
+/// Shows the counts above zero.
 impl fmt::Debug for StrategyCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts = self.named();

@@ -1,4 +1,4 @@
-//! Standard mode: a retry quota, and no say in when a first attempt is sent.
+//! Standard mode: a retry quota, and no delay of first attempts.
 
 use alloc::sync::Arc;
 use core::{fmt, time::Duration};
@@ -100,8 +100,8 @@ impl StrategyBuilder<Standard> {
         Standard::from_engine(self.choices.into_plan(()).engine(None))
     }
 
-    /// Checks the choices once, and returns what builds any number of strategies that share their
-    /// settings, by name.
+    /// Checks the choices once, and returns a function that builds strategies by name. All of them
+    /// share the settings.
     #[cfg(feature = "scopes")]
     pub(crate) fn many(
         self,
@@ -111,8 +111,8 @@ impl StrategyBuilder<Standard> {
     }
 }
 
-/// Fields are named like the methods, and are all optional. What [`build`](Self::build) would
-/// refuse is refused here already, and so are fields of adaptive mode.
+/// Fields are named like the methods, and are all optional. Choices that [`build`](Self::build)
+/// would refuse are refused here already, and so are fields of adaptive mode.
 ///
 /// # Examples
 ///

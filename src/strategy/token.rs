@@ -12,10 +12,10 @@ use crate::{
     strategy::failure::Idempotency,
 };
 
-/// The longest wait that a service may ask for, unless the operation says otherwise: a minute.
+/// The longest wait that a service may ask for, unless the operation sets another: a minute.
 pub(crate) const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// The identity of a strategy, by which a token finds the one that issued it.
+/// The identity of a strategy. A token has the identity of the strategy that issued it.
 ///
 /// # Examples
 ///
@@ -49,9 +49,9 @@ impl StrategyId {
 /// strategy.record_success(token, Reports::new()).unwrap(); // the operation has already ended
 /// ```
 ///
-/// A token that is dropped gives up its operation. What was paid for its last retry stays paid, and
-/// a send in progress goes unrecorded:
-/// [`record_cancelled`](crate::RetryStrategy::record_cancelled) does both better.
+/// A token that is dropped gives up its operation. The quota of its last retry stays spent, and a
+/// send in progress goes unrecorded. Call
+/// [`record_cancelled`](crate::RetryStrategy::record_cancelled) instead.
 ///
 /// # Examples
 ///
@@ -65,9 +65,9 @@ impl StrategyId {
 /// assert_eq!(token.attempt(), 2);
 /// ```
 #[must_use = "a token that is dropped ends its operation without a record"]
-// In pieces of 16 bytes, each of which is stored at once when a first token is made: copied from
-// the strategy, or zero. A token is moved by loads of 16 bytes, and such a load waits for narrower
-// stores: a quarter of the time of a healthy request.
+// The layout is in pieces of 16 bytes. A first token stores each piece at once, as a copy from the
+// strategy or as zero. A token is moved by loads of 16 bytes. After narrower stores such loads
+// would wait for a quarter of the time of a healthy request.
 #[repr(C)]
 //= Smithy: It encapsulates the state of a request in retry tokens, which it creates and refreshes.
 pub struct RetryToken {
@@ -76,35 +76,35 @@ pub struct RetryToken {
     terms: Terms,
     delay_ns: u64,
     paid: Paid,
-    /// What it belongs to, if that is not the strategy as a whole.
+    /// The use of a scope's state, if the token belongs to a scope.
     #[cfg(feature = "scopes")]
     hold: Hold,
 }
 
 const _: () = assert!(size_of::<RetryToken>() == if cfg!(feature = "scopes") { 80 } else { 64 });
 
-/// What tells a strategy from others, and the most attempts.
+/// The identity of a strategy, and the most attempts.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct Mark {
     pub(super) issuer: StrategyId,
-    /// Of a token: 0 if there is no limit.
+    /// The most attempts of a token; 0 if there is no limit.
     pub(super) max_attempts: u32,
-    /// The rest of a piece: always zero.
+    /// Padding of a piece of 16 bytes, always zero.
     pub(super) rest: u32,
 }
 
-/// What a first token has of its strategy's settings.
+/// The settings that a first token copies from its strategy.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct Terms {
-    /// In nanoseconds; as many as there are if there is no limit.
+    /// In nanoseconds; `u64::MAX` if there is no limit.
     time_left_ns: u64,
     attempt: u32,
-    /// In seconds; as many as there are if there is no limit.
+    /// In seconds; `u16::MAX` if there is no limit.
     max_retry_after_secs: u16,
-    /// Bits, and no `bool` or enum: a result with a token in it would be told from an error by one
-    /// of their bytes, and the token put together around that byte.
+    /// Bits instead of a `bool` or an enum. A `Result` with a token would use a spare value of such
+    /// a byte for its errors, and would assemble the token around the byte.
     flags: u16,
 }
 
@@ -128,8 +128,8 @@ impl Terms {
         flags: 0,
     };
 
-    /// Returns the terms of a first attempt that has so much time left, waits in line until then or
-    /// not, may be asked to wait so long, and belongs to a strategy with a hook or without.
+    /// Returns the terms of a first attempt: the time left, whether the attempt waits in line for
+    /// this time, the longest wait that the service may ask for, and whether there is a hook.
     pub(super) fn of_first(
         left: Option<Duration>,
         waits_out: bool,
@@ -146,7 +146,7 @@ impl Terms {
     }
 }
 
-/// What the last retry was paid with, in a word that is 0 for nothing.
+/// The quota that was paid for the last retry, plus 1; 0 if nothing was paid.
 struct Paid(u64);
 
 impl Paid {
@@ -157,7 +157,7 @@ impl Paid {
         Self(u64::from(permit.cost()).wrapping_add(1))
     }
 
-    /// Returns what it cost.
+    /// Returns the quota that was paid.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "it was 32 bits")]
     const fn cost(&self) -> Option<u32> {
@@ -193,8 +193,8 @@ impl RetryToken {
         }
     }
 
-    /// Replaces the delay before the next send: a span beyond 2⁶⁴ − 1 ns, 584 years, counts as
-    /// that. A first token may have one too.
+    /// Replaces the delay before the next send. A span longer than 2⁶⁴ − 1 ns, 584 years, counts as
+    /// this maximum. A first token may have a delay too.
     pub fn with_delay(mut self, delay: Duration) -> Self {
         self.delay_ns = nanos(delay);
         self
@@ -203,7 +203,7 @@ impl RetryToken {
     /// Replaces the number of the next send, counted from 1, and the most sends there may be, at
     /// least 1.
     ///
-    /// It is another send, so the permit of the one before is forgotten.
+    /// The token forgets the permit of the previous send.
     pub fn with_attempt(mut self, attempt: u32, max_attempts: Option<u32>) -> Self {
         self.terms.attempt = attempt;
         self.mark.max_attempts = max_attempts.map_or(0, |most| most.max(1));
@@ -211,10 +211,10 @@ impl RetryToken {
         self
     }
 
-    /// Sets whether the operation may be carried out twice: it stays with the token. Yes by
-    /// default.
+    /// Sets whether the operation may be carried out twice. Yes by default. The token keeps the
+    /// setting in later attempts.
     ///
-    /// Our strategies refuse to retry what may not be, with
+    /// If not, paceline's strategies refuse unsafe retries with
     /// [`StopReason::MaybeExecuted`](crate::operation::StopReason::MaybeExecuted).
     ///
     /// # Examples
@@ -239,11 +239,11 @@ impl RetryToken {
         self
     }
 
-    /// Sets how much time the operation has left, to be said anew before each
-    /// [`refresh_retry_token`](crate::RetryStrategy::refresh_retry_token). None by default: no
-    /// limit, and so is a span beyond 2⁶⁴ − 2 ns, 584 years.
+    /// Sets how much time the operation has left. Set it anew before each
+    /// [`refresh_retry_token`](crate::RetryStrategy::refresh_retry_token). `None`, the default,
+    /// means no limit. So does a span beyond 2⁶⁴ − 2 ns, 584 years.
     ///
-    /// The strategies of this crate refuse a retry whose delay would use all of it up, with
+    /// The strategies of this crate refuse a retry whose delay would use up this time, with
     /// [`StopReason::OutOfTime`](crate::operation::StopReason::OutOfTime), and take no quota for
     /// it.
     ///
@@ -268,10 +268,10 @@ impl RetryToken {
         self
     }
 
-    /// Sets how long a wait that the service asks for may be: 60 s by default. It is rounded up to
+    /// Sets the longest wait that the service may ask for: 60 s by default. `span` is rounded up to
     /// seconds; 18 hours and more count as no limit.
     ///
-    /// Paceline's strategies refuse a retry for which the service asks for more, with
+    /// Paceline's strategies refuse a retry if the service asks for a longer wait, with
     /// [`StopReason::RetryAfterTooLong`](crate::operation::StopReason::RetryAfterTooLong), and no
     /// send rate pauses for longer.
     pub fn with_max_retry_after(mut self, span: Duration) -> Self {
@@ -279,7 +279,7 @@ impl RetryToken {
         self
     }
 
-    /// Remembers what the next send's retry was paid with; an earlier permit is spent.
+    /// Keeps the permit of the next retry. An earlier permit is spent.
     pub(super) fn with_paid(mut self, permit: QuotaPermit) -> Self {
         self.paid = Paid::with(permit);
         self
@@ -323,8 +323,7 @@ impl RetryToken {
         }
     }
 
-    /// Returns how much time the operation had left when it was last said, or `None` without a
-    /// limit.
+    /// Returns the time left that was last set, or `None` without a limit.
     #[must_use]
     pub const fn time_left(&self) -> Option<Duration> {
         match self.terms.time_left_ns {
@@ -333,7 +332,7 @@ impl RetryToken {
         }
     }
 
-    /// Returns how long a wait that the service asks for may be.
+    /// Returns the longest wait that the service may ask for.
     #[must_use]
     pub const fn max_retry_after(&self) -> Duration {
         of_seconds(self.terms.max_retry_after_secs)
@@ -344,12 +343,12 @@ impl RetryToken {
         self.sent = Sent::One(permit);
     }
 
-    /// Remembers what the send in progress was granted: `permit`, or `all` by several send rates.
+    /// Keeps the grant of the send in progress: `permit`, or `all` of several send rates.
     pub(crate) fn sent_by(&mut self, permit: SendPermit, all: Option<Box<Granted>>) {
         self.sent = all.map_or(Sent::One(permit), |all| Sent::Several(Some(all)));
     }
 
-    /// Returns what the send in progress was granted by the send rate at this position.
+    /// Returns the permit of the send in progress from the send rate at position `limit`.
     pub(super) fn permit_of(&self, limit: usize) -> Option<SendPermit> {
         match &self.sent {
             Sent::One(permit) => (limit == 0).then_some(*permit),
@@ -357,7 +356,7 @@ impl RetryToken {
         }
     }
 
-    /// Returns the permit of the send in progress, or `None` before it.
+    /// Returns the permit of the send in progress, or `None` before the send.
     #[must_use]
     pub fn send_permit(&self) -> Option<SendPermit> {
         match &self.sent {
@@ -366,16 +365,16 @@ impl RetryToken {
         }
     }
 
-    /// Returns how many tokens the send in progress took of the limit at this position of several,
-    /// or of the only one: 0 if it took none, or is not sent.
+    /// Returns how many tokens the send in progress took from the limit at this position. A single
+    /// limit has position 0. Before the send, the number is 0.
     #[must_use]
     pub fn tokens_of(&self, limit: usize) -> u32 {
         self.permit_of(limit).map_or(0, SendPermit::weight)
     }
 
-    /// Returns the member of a strategy with
-    /// [several](crate::config::StrategyBuilder::members) that serves the send in progress: 0 of one
-    /// member, or before the send.
+    /// Returns the member that serves the send in progress, of a strategy with
+    /// [several](crate::config::StrategyBuilder::members). It is 0 if there is one member, and
+    /// before the send.
     #[must_use]
     pub fn member(&self) -> usize {
         match &self.sent {
@@ -384,7 +383,7 @@ impl RetryToken {
         }
     }
 
-    /// Whether its attempt was sent, as far as the token knows.
+    /// Returns `true` if the token's attempt was sent, as far as the token knows.
     pub(super) const fn is_sent(&self) -> bool {
         !matches!(self.sent, Sent::Several(None))
     }
@@ -399,46 +398,45 @@ impl RetryToken {
         self.terms.flags & Terms::WATCHED != 0
     }
 
-    /// Remembers that the loop has said that it gives the operation up.
+    /// Notes that the loop gave the operation up.
     pub(crate) const fn give_up(&mut self) {
         self.terms.flags |= Terms::GIVEN_UP;
     }
 
-    /// Returns `true` if the loop has said that it gives the operation up.
+    /// Returns `true` if the loop gave the operation up.
     pub(super) const fn is_given_up(&self) -> bool {
         self.terms.flags & Terms::GIVEN_UP != 0
     }
 
-    /// Attaches what the token belongs to.
+    /// Attaches the use of a scope's state.
     #[cfg(feature = "scopes")]
     pub(crate) fn with_hold(mut self, hold: Hold) -> Self {
         self.hold = hold;
         self
     }
 
-    /// Returns what [`with_hold`](Self::with_hold) attached.
+    /// Returns the use that [`with_hold`](Self::with_hold) attached.
     #[cfg(feature = "scopes")]
     pub(crate) const fn hold(&self) -> &Hold {
         &self.hold
     }
 
-    /// Takes out what [`with_hold`](Self::with_hold) attached.
+    /// Takes out the use that [`with_hold`](Self::with_hold) attached.
     #[cfg(feature = "scopes")]
     pub(crate) fn take_hold(&mut self) -> Hold {
         core::mem::take(&mut self.hold)
     }
 
-    /// Returns `true` if it is a token of `issuer`, and the send in progress is no retry that was
-    /// paid for.
+    /// Returns `true` if `issuer` issued the token, and nothing was paid for the send in progress.
     #[inline]
     pub(super) fn is_unpaid(&self, issuer: StrategyId) -> bool {
         self.mark.issuer == issuer && self.paid.0 == 0
     }
 
-    /// Takes out what the last retry was paid with.
+    /// Takes out the permit of the last retry.
     ///
-    /// The call that ends a token takes this, drops the token, and only then does what may panic: a
-    /// token that would be dropped on that way has to stand in memory.
+    /// The call that ends a token takes the permit, drops the token, and only then does work that
+    /// may panic. A token that a panic would have to drop would need a place in memory.
     #[inline]
     pub(super) fn take_paid(&mut self) -> Option<QuotaPermit> {
         let cost = self.paid.cost();
@@ -447,18 +445,18 @@ impl RetryToken {
     }
 }
 
-/// The permit of an attempt of a strategy with several send rates, and the member that granted it:
-/// 0 if there is one.
+/// The permit of an attempt from several send rates, and the member that granted it. Without
+/// several members, the member is 0.
 #[derive(Clone, Copy)]
 pub(crate) struct Granted {
     pub(crate) member: usize,
     pub(super) permit: SetPermit<MOST_RATES>,
 }
 
-/// What the send in progress was granted. It takes no more room than a permit.
+/// The grant of the send in progress. It is no larger than a permit.
 enum Sent {
     One(SendPermit),
-    /// By a strategy with several send rates; nothing before the send.
+    /// The grant of several send rates; `None` before the send.
     Several(Option<Box<Granted>>),
 }
 
@@ -468,7 +466,7 @@ impl Sent {
 
 const _: () = assert!(size_of::<Sent>() == size_of::<SendPermit>());
 
-/// Returns a cap in seconds, rounded up, or the largest number there is.
+/// Returns a cap in seconds, rounded up, at most `u16::MAX`.
 fn whole_seconds(span: Duration) -> u16 {
     u16::try_from(span.as_nanos().div_ceil(1_000_000_000)).unwrap_or(u16::MAX)
 }
@@ -485,7 +483,7 @@ pub(crate) fn rounded_cap(span: Duration) -> Duration {
     of_seconds(whole_seconds(span))
 }
 
-/// Returns `span` in nanoseconds, or the largest number there is.
+/// Returns `span` in nanoseconds, at most `u64::MAX`.
 pub(crate) fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -503,7 +501,7 @@ impl fmt::Debug for RetryToken {
     }
 }
 
-/// The number by which events name the strategy.
+/// The number of the strategy in its events.
 impl fmt::Display for StrategyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -515,8 +513,8 @@ impl StrategyId {
     ///
     /// # Errors
     ///
-    /// Returns [`ForeignToken`] with the token in it if another one did. For strategies that users
-    /// write: ours check by themselves.
+    /// Returns [`ForeignToken`] with the token if another strategy issued it. The method is for
+    /// strategies that users write. Paceline's strategies already check.
     pub fn check(self, token: RetryToken) -> Result<RetryToken, ForeignToken> {
         if token.strategy() == self {
             Ok(token)
@@ -526,7 +524,7 @@ impl StrategyId {
     }
 }
 
-/// The token was issued by another strategy. Here it is again; nothing has changed.
+/// Another strategy issued the token. The error contains the unchanged token.
 #[derive(Debug)]
 pub struct ForeignToken(pub RetryToken);
 
@@ -540,7 +538,7 @@ pub(super) const FOREIGN: &str = "the token was issued by another strategy";
 
 impl Error for ForeignToken {}
 
-/// Returns the permit of the first limit that the request took tokens of.
+/// Returns the permit of the first limit that the request took tokens from.
 pub(super) fn first_of(permit: &SetPermit<MOST_RATES>) -> Option<SendPermit> {
     (0..MOST_RATES).find_map(|limit| permit.get(limit))
 }

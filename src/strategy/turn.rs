@@ -31,21 +31,21 @@ pub(super) struct Manner {
     pub(super) exact_timing: bool,
 }
 
-/// Where attempts ask and wait, and how.
+/// The send rates of a strategy, and how its attempts wait for them.
 #[derive(Clone, Copy)]
 pub(super) struct Lines<'a> {
     pub(super) manner: &'a Manner,
     pub(super) rate: &'a Arc<SendRate>,
-    /// This rate and further ones, if there are several.
+    /// `rate` and the further rates, if there are several.
     pub(super) set: Option<&'a SendSet<Arc<SendRate>>>,
-    /// The members of which one serves the attempt, if there are several. Each has a set.
+    /// The members, if there are several. Each member has a set.
     pub(super) members: Option<&'a Members>,
     /// The clock of the rates. A place that is given back reads it.
     pub(super) clock: &'a Arc<dyn Clock>,
 }
 
 impl<'a> Lines<'a> {
-    /// Returns the set that a member has, or the only one.
+    /// Returns the set of `member`, or the only set.
     fn set_of(&self, member: usize) -> Option<&'a SendSet<Arc<SendRate>>> {
         match self.members {
             Some(members) => members.all().get(member),
@@ -63,13 +63,13 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// What an attempt holds on its way to being sent.
+/// What an attempt holds before it is sent.
 enum Holds {
     Nothing,
     InLine(Waiting<Places, Arc<dyn Clock>>),
-    /// What it was granted by several send rates.
+    /// The grant of several send rates.
     Granted(Box<Granted>),
-    /// It waits at a gate.
+    /// The attempt waits at a gate.
     AtGate(Box<AtGate>),
 }
 
@@ -79,13 +79,13 @@ enum Places {
     One(PlaceGuard<Arc<SendRate>>),
     Several(Box<SetGuard<Arc<SendRate>, MOST_RATES>>),
     Pool(Box<PoolPlaces>),
-    /// A member has let it go at once.
+    /// A member let the attempt go at once.
     Gone(Granted),
 }
 
 impl Places {
-    /// Takes the places of `request`. With several send rates, a weight that a bucket never holds
-    /// becomes what the bucket holds, if the request says so.
+    /// Takes the places of `request`. With several send rates, a weight above the capacity of a
+    /// bucket is reduced to the capacity, if the request allows it.
     fn take(
         lines: Lines<'_>,
         now: Timestamp,
@@ -149,23 +149,23 @@ impl InLine for Places {
     }
 }
 
-/// An attempt that its strategy has let go, and that waits at a gate behind it.
+/// An attempt that its strategy has let go, and that waits at a gate behind the strategy.
 struct AtGate {
-    /// What it was granted, and by several send rates.
+    /// The permit of the strategy. `granted` has the permits of several send rates.
     own: SendPermit,
     granted: Option<Box<Granted>>,
     place: GatePlace,
 }
 
-/// What a gate keeps for one attempt while it waits: its place in a line, say. See
+/// The state that a gate keeps for one waiting attempt, such as its place in a line. See
 /// [`SendTurn::gated`].
 ///
-/// Dropped with the turn, and once the gate has let the attempt go.
+/// The state is dropped with the turn, or when the gate lets the attempt go.
 #[derive(Default)]
 pub struct GatePlace(Option<Box<dyn Any + Send + Sync>>);
 
 impl GatePlace {
-    /// Takes out what the gate keeps, if it is of this type.
+    /// Takes out the state, if it has the type `T`.
     pub fn take<T: Any + Send + Sync>(&mut self) -> Option<Box<T>> {
         self.0.take().and_then(|kept| kept.downcast().ok())
     }
@@ -188,13 +188,12 @@ impl fmt::Debug for GatePlace {
     }
 }
 
-/// How far an attempt has come on its way to being sent: a value that
-/// [`RetryStrategy::admit`](crate::RetryStrategy::admit) is handed again and again until it lets
-/// the attempt go.
+/// The progress of an attempt towards its send. Pass the same value to
+/// [`RetryStrategy::admit`](crate::RetryStrategy::admit) until the attempt may go.
 ///
-/// An attempt that goes at once leaves it empty. One that has to wait keeps its place in line here.
-/// Dropped, it gives that place back, and those behind it move up. It borrows nothing, and
-/// allocates only for a strategy with several send rates.
+/// An attempt that goes at once leaves the turn empty. An attempt that has to wait keeps its place
+/// in line in the turn. A turn that is dropped gives the place back, and the requests behind move
+/// up. A turn borrows nothing, and allocates only for a strategy with several send rates.
 ///
 /// # Examples
 ///
@@ -215,19 +214,19 @@ impl fmt::Debug for GatePlace {
 /// ```
 #[must_use = "a turn that is dropped gives its place in line back"]
 pub struct SendTurn {
-    /// Dropped out of the way of the many turns that hold nothing, see `let_go`.
+    /// Dropped by `let_go`, unless it is `Nothing`.
     holds: ManuallyDrop<Holds>,
-    /// How many strategies around this one ask at the moment.
+    /// The number of `gated` calls under way, one inside the other.
     depth: u8,
-    /// The outermost depth at which everything inside has let the attempt go.
+    /// The outermost depth of a gate whose inner strategy has let the attempt go.
     passed: u8,
-    /// Whether its wait has been explained.
+    /// Whether an event has explained the wait.
     pub(super) explained: bool,
-    /// When it began to wait, if a hook asks how long.
+    /// When the attempt began to wait, if a hook needs this time.
     pub(super) began: Option<Timestamp>,
 }
 
-/// No strategy inside another has let the attempt go.
+/// The value of `passed` while no inner strategy has let the attempt go.
 const NOTHING_PASSED: u8 = u8::MAX;
 
 impl SendTurn {
@@ -242,7 +241,7 @@ impl SendTurn {
         }
     }
 
-    /// Returns the limit that it waits for, of several; `None` if that is a gate.
+    /// Returns the limit that the attempt waits for; `None` if it waits at a gate.
     pub(crate) fn limit(&mut self) -> Option<usize> {
         match &mut *self.holds {
             Holds::InLine(places) => Some(places.limit()),
@@ -251,7 +250,7 @@ impl SendTurn {
         }
     }
 
-    /// Returns `true` if it holds a place in line.
+    /// Returns `true` if the turn holds a place in line.
     #[must_use]
     pub fn is_in_line(&self) -> bool {
         match &*self.holds {
@@ -261,7 +260,7 @@ impl SendTurn {
         }
     }
 
-    /// Takes out what the attempt was granted of several send rates.
+    /// Takes out the attempt's grant of several send rates.
     pub(crate) fn take_granted(&mut self) -> Option<Box<Granted>> {
         match self.take() {
             Holds::Granted(permit) => Some(permit),
@@ -276,17 +275,17 @@ impl SendTurn {
         ))
     }
 
-    /// Asks `rate` for the tokens of `request`, and takes a place in line if they are not there.
-    /// For strategies that have a send rate.
+    /// Asks `rate` for the tokens of `request`, and takes a place in line if they are not there. It
+    /// is for strategies with a send rate.
     ///
-    /// `clock` is that of the rate. It is read where the request brings no time, and
-    /// when a place is given back.
+    /// `clock` is the clock of the rate. It is read if the request has no time, and when a place is
+    /// given back.
     ///
     /// # Errors
     ///
     /// [`NotAdmitted::Wait`] while the turn has not come, [`NotAdmitted::Refused`] if it comes
-    /// later than the [request](SendRequest::within) may wait, [`NotAdmitted::Weight`] if there is
-    /// no such weight.
+    /// later than the [request](SendRequest::within) may wait, [`NotAdmitted::Weight`] if the
+    /// weight is invalid.
     #[inline]
     pub fn admit(
         &mut self,
@@ -305,8 +304,8 @@ impl SendTurn {
         asked.or_else(|why| self.queue(lines, request, why))
     }
 
-    /// Asks the one send rate. An attempt in line, or of several send rates, does not ask and has no
-    /// error.
+    /// Asks the only send rate. For an attempt in line, or with several send rates, it returns an
+    /// error of `None` without asking.
     #[inline]
     pub(super) fn ask(
         &self,
@@ -327,9 +326,9 @@ impl SendTurn {
         taken.map_err(Some)
     }
 
-    /// Looks at what the attempt holds, or takes a place for an attempt that was refused because of
-    /// `why`. An attempt whose turn comes too late gives its place back, and is refused.
-    // Out of the way of an attempt that goes at once.
+    /// Claims the places of the attempt, or takes places for an attempt that was refused because of
+    /// `why`. An attempt whose turn comes too late gives its places back, and is refused.
+    // Not inlined, because most attempts go at once.
     #[inline(never)]
     pub(super) fn queue(
         &mut self,
@@ -369,25 +368,27 @@ impl SendTurn {
             permit = owing(set, time, request, permit)?;
             *self.holds = Holds::Granted(Box::new(Granted { member, permit }));
         }
-        // One of the weights is not 0.
+        // At least one weight is not 0.
         let first = first_of(&permit);
         Ok(first.unwrap_or_else(|| SendPermit::sent_at(time.now())))
     }
 
-    /// Asks `inside` until it lets the attempt go, and from then on only `gate`. For strategies
-    /// that put a further gate before the sends of another one.
+    /// Asks `inside` until it lets the attempt go, and then only `gate`. It is for strategies that
+    /// put a further gate before the sends of another strategy.
     ///
-    /// The permit is the gate's. Where `inside` took tokens or was asked for a weight, it is the
-    /// one of `inside`, at the time of the gate's: `inside` then records and settles what it took.
+    /// The result is the gate's permit. If `inside` took tokens or had a weight, the result is the
+    /// permit of `inside`, with the time of the gate's permit. So `inside` records and settles its
+    /// tokens.
     ///
-    /// A gate with a line keeps the attempt's place in the [`GatePlace`] that it is handed each
-    /// time. [`NotAdmitted::wait`] is the answer of one that has to wait.
+    /// A gate with a line keeps the attempt's place in the [`GatePlace`], which it gets at each
+    /// call. A gate that makes the attempt wait returns [`NotAdmitted::wait`].
     ///
-    /// Given up between the two, what `inside` granted is spent, and the place is dropped.
+    /// If the attempt is given up at the gate, the tokens of `inside` are spent, and the place is
+    /// dropped.
     ///
     /// # Errors
     ///
-    /// What `inside` says, or `gate`.
+    /// The error of `inside`, or of `gate`.
     pub fn gated(
         &mut self,
         inside: impl FnOnce(&mut Self) -> Result<SendPermit, NotAdmitted>,
@@ -406,7 +407,7 @@ impl SendTurn {
         } else if let Holds::AtGate(waiting) = self.take() {
             *waiting
         } else {
-            // Asked again after it was let go: what was granted is in the caller's hands.
+            // The attempt was let go before, so the caller already has its grant.
             return gate(&mut GatePlace::default());
         };
         self.passed = depth;
@@ -427,9 +428,9 @@ impl SendTurn {
         }
     }
 
-    /// Notes that an attempt which a [gate](Self::gated) let go with `permit` took `weights` behind
-    /// it, for [`RetryToken::tokens_of`](crate::RetryToken::tokens_of). What several send rates of
-    /// the strategy inside granted is noted already, and stays.
+    /// Notes the `weights` that an attempt took at a [gate](Self::gated), which let it go with
+    /// `permit`. [`RetryToken::tokens_of`](crate::RetryToken::tokens_of) returns them. A grant of
+    /// several send rates of the inner strategy is noted already, and stays.
     pub fn note(&mut self, permit: SendPermit, weights: &Weights) {
         if let Holds::Nothing = &*self.holds {
             *self.holds = Holds::Granted(Box::new(of_set(SetPermit::behind(permit, weights))));
@@ -437,22 +438,22 @@ impl SendTurn {
     }
 }
 
-/// Returns the tokens that the request took of `limit`.
+/// Returns the tokens that the request took from `limit`.
 pub(super) fn weight_of(permit: &SetPermit<MOST_RATES>, limit: usize) -> u32 {
     permit.get(limit).map_or(0, SendPermit::weight)
 }
 
-/// Returns the permit of one send rate as that of a set of it.
+/// Returns the permit of one send rate as the permit of a set.
 fn of_one(permit: SendPermit) -> Granted {
     of_set(SetPermit::of(|limit| (limit == 0).then_some(permit)))
 }
 
-/// Returns the permit of the only set as that of the first member.
+/// Returns the permit of the only set as a grant of the first member.
 const fn of_set(permit: SetPermit<MOST_RATES>) -> Granted {
     Granted { member: 0, permit }
 }
 
-/// Debits what a granted request owes: the tokens of its weights that its buckets did not hold.
+/// Debits the tokens that a granted request owes, because its weights are above the capacities.
 fn owing(
     set: &SendSet<Arc<SendRate>>,
     time: &dyn Clock,
@@ -468,7 +469,7 @@ fn owing(
         return Ok(permit);
     }
     let costs = weights.get(..set.rates().count()).unwrap_or(&weights);
-    // A debit that does not fit a line is left out: the request goes all the same.
+    // A debit that does not fit a line is left out, and the request goes all the same.
     let _settled = set.settle(time.now(), permit, costs);
     Ok(permit.costing(costs))
 }
@@ -482,8 +483,7 @@ impl Drop for SendTurn {
     }
 }
 
-/// Out of the way of the many turns that hold nothing: what drops those stays small enough to be
-/// inlined.
+/// Cold, because most turns hold nothing. Their drop stays small enough to be inlined.
 #[cold]
 #[inline(never)]
 fn let_go(holds: Holds) {

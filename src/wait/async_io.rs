@@ -1,4 +1,4 @@
-//! Sleeping by async-io's timer, which serves any runtime: it has its own thread.
+//! Sleeping by async-io's timer, which has its own thread and serves any runtime.
 
 use core::{
     future::Future,
@@ -29,7 +29,7 @@ use super::{Sleep, Timer};
 pub struct AsyncIoSleep;
 
 impl AsyncIoSleep {
-    /// Creates it.
+    /// Creates the way to sleep.
     #[must_use]
     pub const fn new() -> Self {
         Self

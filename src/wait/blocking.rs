@@ -1,4 +1,4 @@
-//! Waiting on a thread: it parks.
+//! Waiting on a thread, which parks.
 
 use alloc::{sync::Arc, task::Wake};
 use core::task::Waker;

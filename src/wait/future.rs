@@ -15,8 +15,8 @@ use crate::{AcquireError, Clock};
 
 /// The future of send tokens, from [`AcquireRequest::acquire`].
 ///
-/// It asks when it is first polled. Dropped, it gives its place back. Polled again after it is
-/// done, it says the same.
+/// The future asks for the tokens when it is first polled. A drop gives its place back. A poll
+/// after its end returns the same result.
 #[must_use = "a future does nothing until it is polled"]
 pub struct Acquire<L: Limit, C: Clock, Z: Sleep>(Stage<L, C, Z>);
 
@@ -32,7 +32,7 @@ impl<L: Limit, C: Clock, Z: Sleep> Acquire<L, C, Z> {
     }
 
     fn poll_once(&mut self, cx: &mut Context<'_>) -> Poll<Result<L::Permit, L::Error>> {
-        // What is taken out of a state before it is known what comes after it.
+        // The stage that stands in while the next stage is computed.
         let wait = Duration::ZERO;
         let refused = Stage::Done(Err(L::refused(0, AcquireError::NotInTime { wait })));
         if let Stage::Asking(ask) = &self.0 {
@@ -55,7 +55,7 @@ impl<L: Limit, C: Clock, Z: Sleep> Acquire<L, C, Z> {
     }
 }
 
-// Nothing in it is pinned.
+// No field is pinned.
 impl<L: Limit, C: Clock, Z: Sleep> Unpin for Acquire<L, C, Z> {}
 
 impl<L: Limit, C: Clock, Z: Sleep> Future for Acquire<L, C, Z> {

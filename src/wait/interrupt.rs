@@ -11,10 +11,10 @@ use super::LOOK_AGAIN;
 use crate::seam::Sequence;
 
 std::thread_local! {
-    /// Whether there is one: all that a thread within none looks at.
+    /// Whether the thread is within an interrupt. A thread outside reads only this flag.
     static IS_WITHIN: Cell<bool> = const { Cell::new(false) };
 
-    /// What this thread can be interrupted by: the innermost last.
+    /// The interrupts that this thread is within, the innermost last.
     static CURRENT: RefCell<Vec<Interrupt>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -29,10 +29,10 @@ std::thread_local! {
 /// | `run` and `run_with` of strategies and operations, `wait_blocking` of [`Attempts`] | with [`StopReason::Interrupted`], before the next attempt. Its quota and its place in line go back |
 /// | `acquire_blocking` | with an error that is not in time, as if its deadline were now |
 ///
-/// So loops inside of loops end together. An attempt under way is not cut off. Tasks need none of
-/// this: drop their futures.
+/// So loops inside of loops end together. An attempt under way is not cut off. Tasks need no
+/// interrupt; drop their futures.
 ///
-/// A clone is a handle on the same interrupt. It stays set.
+/// A clone is a handle on the same interrupt. An interrupt stays set.
 ///
 /// [`Attempts`]: crate::operation::Attempts
 /// [`StopReason::Interrupted`]: crate::operation::StopReason::Interrupted
@@ -63,33 +63,33 @@ std::thread_local! {
 pub struct Interrupt(Arc<Sequence>);
 
 impl Interrupt {
-    /// Creates one that is not set.
+    /// Creates an interrupt that is not set.
     #[must_use]
     pub fn new() -> Self {
         Self(Arc::new(Sequence::starting_at(0)))
     }
 
-    /// Ends what blocks within it, on all threads. It allocates nothing and takes no lock, so that
-    /// a signal handler may call it.
+    /// Ends all blocking calls within the interrupt, on all threads. The call allocates nothing and
+    /// takes no lock, so a signal handler may make it.
     pub fn set(&self) {
         if !self.is_set() {
             self.0.next();
         }
     }
 
-    /// Returns `true` if it was set.
+    /// Returns `true` if the interrupt was set.
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.0.peek() != 0
     }
 
-    /// Calls `work`, and lets what blocks in it on this thread be interrupted. Threads that it
-    /// starts need a call of their own.
+    /// Calls `work`, whose blocking calls on this thread can then be interrupted. Threads that
+    /// `work` starts need a separate call.
     ///
-    /// Inside of another interrupt, either ends what blocks. A thread that waits within one looks
-    /// every 50 ms.
+    /// Inside another interrupt, either of the two ends a blocking call. A thread that waits within
+    /// an interrupt looks every 50 ms.
     pub fn within<T>(&self, work: impl FnOnce() -> T) -> T {
-        /// Takes it out again, also when a panic passes.
+        /// Takes the interrupt out again, also when a panic passes.
         struct Entered;
 
         impl Drop for Entered {
@@ -109,21 +109,21 @@ impl Interrupt {
     }
 }
 
-/// Returns `true` if one of what this thread can be interrupted by is set.
+/// Returns `true` if an interrupt of this thread is set.
 #[inline]
 pub(crate) fn is_interrupted() -> bool {
     IS_WITHIN.get() && is_one_set()
 }
 
-// Out of the way of a thread that is within none.
+// Cold, because most threads are within no interrupt.
 #[cold]
 fn is_one_set() -> bool {
-    // A thread that ends is within none.
+    // A thread that ends is within no interrupt.
     let set = CURRENT.try_with(|all| all.borrow().iter().any(Interrupt::is_set));
     set.unwrap_or(false)
 }
 
-/// Returns for how long to rest of `span` before looking whether the thread is interrupted.
+/// Returns the part of `span` to rest before the next look at the interrupts.
 pub(crate) fn slice(span: Duration) -> Duration {
     if IS_WITHIN.get() {
         span.min(LOOK_AGAIN)

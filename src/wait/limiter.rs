@@ -1,4 +1,4 @@
-//! A send rate with a clock and a way to sleep: what it takes to wait.
+//! A send rate with a clock and a way to sleep, which together can wait.
 
 use alloc::sync::Arc;
 use core::{fmt, ops::Deref, time::Duration};
@@ -13,10 +13,10 @@ use crate::{
     law::{LimitReports, Observed, PacedSettings, PacedSettingsError},
 };
 
-/// A [`SendRate`] with a clock and a way to sleep: tokens can be waited for.
+/// A [`SendRate`] with a clock and a way to sleep, so that callers can wait for tokens.
 ///
 /// Ask for [one token](Self::token) or for [several](Self::tokens), set [how
-/// long](AcquireRequest::within) it may take if that matters, and choose a form:
+/// long](AcquireRequest::within) the request may take, and choose a form:
 ///
 /// | form | waits |
 /// |---|---|
@@ -28,14 +28,14 @@ use crate::{
 /// First come, first served. Tokens that cannot come in time are refused at once, and the error
 /// says how long the wait would have been. A waiter that gives up, or is dropped, leaves no debt.
 ///
-/// Each waiter sleeps on its own timer until its turn comes at today's rate. At a steady rate it is
-/// woken once: another thread wakes it only if the turn comes over 10 ms sooner. When the rate
-/// rises, waiters go within 75 ms of their new turns. When it falls, they look again when their old
-/// turns have come.
+/// Each waiter sleeps on its own timer until its turn comes at today's rate. At a steady rate a
+/// waiter wakes once. Another thread wakes a waiter only if its turn comes over 10 ms sooner. When
+/// the rate rises, waiters go within 75 ms of their new turns. When the rate falls, waiters look
+/// again when their old turns have come.
 ///
-/// `R` is what holds the rate: an `Arc`, or a reference, as to that of
+/// `R` holds the rate: an `Arc`, or a reference, such as a reference to the rate of
 /// [`Adaptive`](crate::Adaptive). Several limiters of one rate share its line. All timestamps of
-/// the rate have to come from the same clock as the limiter's.
+/// the rate have to come from the limiter's clock.
 ///
 /// # Examples
 ///
@@ -126,7 +126,7 @@ impl<R, C: Clock, Z> SendLimiter<R, C, Z> {
         }
     }
 
-    /// Returns the same limiter by `rate`, with references to the other parts.
+    /// Returns a limiter of `rate` with references to the other parts.
     pub(super) const fn by<Q>(&self, rate: Q) -> SendLimiter<Q, &C, &Z> {
         SendLimiter {
             rate,
@@ -150,8 +150,8 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> SendLimiter<R, C, Z> {
         self.rate.snapshot(self.clock.now()).in_flight
     }
 
-    /// Waits until [`in_flight`](Self::in_flight) is not `last`, and returns what it is then. It
-    /// looks every 50 ms.
+    /// Waits until [`in_flight`](Self::in_flight) differs from `last`, and returns the new value.
+    /// The method looks every 50 ms.
     ///
     /// A producer that keeps so many requests under way needs no queue in front of the limiter.
     ///
@@ -188,17 +188,18 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z> SendLimiter<R, C, Z> {
     }
 }
 
-/// Of one send rate, of a [`SendSet`](crate::SendSet), or of a [`SendPool`](crate::SendPool).
+/// Limiters of one send rate, of a [`SendSet`](crate::SendSet), or of a
+/// [`SendPool`](crate::SendPool).
 impl<L: Limit, C: Clock, Z> SendLimiter<L, C, Z> {
     /// Takes in what the service declares about its limits: see [`SendRate::observe`].
     pub fn observe(&self, permit: L::Permit, reports: &LimitReports) -> Observed {
         self.rate.hear(self.clock.now(), permit, reports)
     }
 
-    /// Records the outcome of a request, with each of its limits, and wakes the waiters whose turn
-    /// comes sooner for it.
+    /// Records the outcome of a request with each of its limits, and wakes the waiters whose turn
+    /// now comes sooner.
     ///
-    /// Call it once for every response, as [`SendRate::record_with`], which does the same.
+    /// Call it once for every response. It does the same as [`SendRate::record_with`].
     pub fn record(&self, permit: L::Permit, outcome: Outcome) {
         self.rate.note(|| self.clock.now(), permit, outcome);
     }
@@ -211,8 +212,8 @@ impl<L: Limit, C: Clock, Z> SendLimiter<L, C, Z> {
         self.tokens(1)
     }
 
-    /// Asks for tokens at once: a number of one send rate, or a number for each rate of a set. Of a
-    /// pool what a member is asked for.
+    /// Asks for several tokens: a number for a send rate, or a number for each rate of a set. A
+    /// pool takes the weights of a member.
     pub fn tokens<W>(&self, weights: W) -> AcquireRequest<L::Ref<'_>, &C, &Z, L::Weights>
     where
         L: AskedFor<W>,
@@ -220,8 +221,8 @@ impl<L: Limit, C: Clock, Z> SendLimiter<L, C, Z> {
         AcquireRequest::new(self.by(self.rate.by_ref()), self.rate.weigh(weights))
     }
 
-    /// As [`tokens`](Self::tokens), and owns what it takes: with an `Arc` for the rate, the
-    /// future of a clone is `'static`.
+    /// Like [`tokens`](Self::tokens), but the request owns the limiter. With an `Arc` for the rate,
+    /// the future of a clone is `'static`.
     ///
     /// # Examples
     ///
@@ -247,8 +248,8 @@ impl<L: Limit, C: Clock, Z> SendLimiter<L, C, Z> {
     }
 }
 
-/// A request for send tokens that is about to be made, from [`SendLimiter`]: for a weight, or for
-/// one of each limit of a [`SendSet`](crate::SendSet).
+/// A request for send tokens that is about to be made, from [`SendLimiter`]. It has a weight, or a
+/// weight for each limit of a [`SendSet`](crate::SendSet).
 #[must_use = "a request does nothing until it is tried, awaited or reserved"]
 #[derive()]
 pub struct AcquireRequest<R, C, Z, W = u32> {
@@ -268,14 +269,16 @@ impl<R, C, Z, W> AcquireRequest<R, C, Z, W> {
         }
     }
 
-    /// Lets it take `span` at most from when it is made: a future is made when it is first polled.
+    /// Lets the request take `span` at most from when it is made. The request of a future is made
+    /// at the first poll.
     ///
-    /// What comes later is refused at once; so is a request whose turn has moved past the deadline,
-    /// when it finds out.
+    /// A request whose turn would come later is refused at once. If its turn moves past the
+    /// deadline meanwhile, the request is refused at its next look.
     ///
-    /// Prefer it to a timeout around the future. That takes a place in line for each call and gives
-    /// it up, and every look of another waiter passes those places: with ten thousand such callers
-    /// a call costs 0.3 ms of the processor, where a refusal here costs 2 µs.
+    /// Prefer this deadline to a timeout around the future. A timeout takes a place in line for
+    /// each call and gives the place up, and every look of another waiter passes such places. With
+    /// ten thousand such callers a call costs 0.3 ms of the processor, where a refusal by the
+    /// deadline costs 2 µs.
     pub fn within(self, span: Duration) -> Self {
         Self {
             deadline: Deadline::Within(span),
@@ -283,7 +286,7 @@ impl<R, C, Z, W> AcquireRequest<R, C, Z, W> {
         }
     }
 
-    /// Lets it take until `deadline`, by the limiter's clock.
+    /// Lets the request take until `deadline`, by the limiter's clock.
     pub fn by(self, deadline: Timestamp) -> Self {
         Self {
             deadline: Deadline::At(deadline),
@@ -293,8 +296,8 @@ impl<R, C, Z, W> AcquireRequest<R, C, Z, W> {
 
     /// Sets whether something waits for the tokens: foreground by default.
     ///
-    /// Background gets what the foreground leaves over. Its waits are estimates, by which deadlines
-    /// refuse.
+    /// Background gets the tokens that the foreground leaves over. Its waits are estimates, and
+    /// deadlines refuse by these estimates.
     ///
     /// # Examples
     ///
@@ -319,10 +322,10 @@ impl<L: Limit, C: Clock, Z> AcquireRequest<L, C, Z, L::Weights> {
     ///
     /// # Errors
     ///
-    /// [`AcquireError`](crate::AcquireError) if they are not, with the time until then, or if there
-    /// is no such weight. Of a set [`SetError`](crate::set::SetError), with the limit whose tokens
-    /// would come last. Of a pool [`PoolError`](crate::pool::PoolError), with the member whose tokens
-    /// would come first.
+    /// [`AcquireError`](crate::AcquireError) if the tokens are not there, with the time until they
+    /// come, or if the weight is invalid. For a set, [`SetError`](crate::set::SetError) with the
+    /// limit whose tokens would come last. For a pool, [`PoolError`](crate::pool::PoolError) with
+    /// the member whose tokens would come first.
     ///
     /// # Examples
     ///
@@ -356,7 +359,7 @@ impl<L: Limit, C: Clock, Z> AcquireRequest<L, C, Z, L::Weights> {
     ///
     /// # Errors
     ///
-    /// As [`try_acquire`](Self::try_acquire), if the tokens cannot come in time.
+    /// The errors of [`try_acquire`](Self::try_acquire), if the tokens cannot come in time.
     ///
     /// # Examples
     ///
@@ -384,7 +387,7 @@ impl<L: Limit, C: Clock, Z> AcquireRequest<L, C, Z, L::Weights> {
     ///
     /// # Errors
     ///
-    /// As [`try_acquire`](Self::try_acquire), if the tokens cannot come in time.
+    /// The errors of [`try_acquire`](Self::try_acquire), if the tokens cannot come in time.
     ///
     /// # Examples
     ///
@@ -410,12 +413,13 @@ impl<L: Limit, C: Clock, Z> AcquireRequest<L, C, Z, L::Weights> {
         blocking::block(&mut place.0).map_err(|why| L::refused(place.limit(), why))
     }
 
-    /// Waits for the tokens in a task. The future is `Send` where its parts are, and may be dropped
-    /// at any time.
+    /// Waits for the tokens in a task. The future is `Send` if its parts are, and may be dropped at
+    /// any time.
     ///
-    /// It allocates when it first has to wait, if its timer does, and then never again; the waiters
-    /// of a limiter share a table, which grows with the most there have been. Its output is
-    /// As [`try_acquire`](Self::try_acquire), if the tokens cannot come in time.
+    /// The future allocates when it first has to wait, if its timer allocates, and then never
+    /// again. The waiters of a limiter share a table, which grows to the most waiters at one time.
+    /// The errors are those of [`try_acquire`](Self::try_acquire), if the tokens cannot come in
+    /// time.
     ///
     /// # Examples
     ///

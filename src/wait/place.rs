@@ -6,7 +6,8 @@ use super::Limit;
 use crate::seam::InLine;
 use crate::{AcquireError, Clock, Timestamp};
 
-/// What stands in line, with the clock that tells when its turn comes. Dropped, it leaves.
+/// A place in line, with the clock by which its turn comes. If it is dropped, the place is given
+/// up.
 pub(crate) struct Waiting<H: InLine, C: Clock> {
     held: H,
     clock: C,
@@ -17,16 +18,16 @@ pub(crate) struct Waiting<H: InLine, C: Clock> {
 /// [`SendSet`](crate::SendSet), or of each member of a [`SendPool`](crate::SendPool), for callers
 /// that do the waiting themselves.
 ///
-/// It has a clock, so that dropping it wakes the waiters behind it at once. A
-/// [`Reservation`](crate::Reservation) is the same place without a clock, for code that is handed
-/// the time.
+/// The place has a clock, so that a drop wakes the waiters behind it at once. A
+/// [`Reservation`](crate::Reservation) is the same place without a clock, for code that gets the
+/// time as an argument.
 ///
-/// From [`AcquireRequest::reserve`](crate::wait::AcquireRequest::reserve). Dropped before it is
-/// claimed it is given up: its tokens go back and those behind move up.
+/// It comes from [`AcquireRequest::reserve`](crate::wait::AcquireRequest::reserve). A place that is
+/// dropped before it is claimed is given up. Its tokens go back, and the requests behind move up.
 #[must_use = "a place that is dropped is given up"]
 pub struct PlaceInLine<L: Limit, C: Clock>(pub(super) Waiting<L::Held, C>);
 
-/// How often a waiter looks if no thread can wake it: the rate may have risen meanwhile.
+/// How often a waiter looks if no thread can wake it, because the rate may have risen.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// How long to rest before the next look, and until when.
@@ -61,7 +62,7 @@ impl Rest {
         self.span
     }
 
-    /// Describes a rest that ends at `until`, after which nothing has to be waited for.
+    /// Describes a rest that ends at `until`, where the whole wait ends too.
     pub(crate) const fn between(now: Timestamp, until: Timestamp) -> Self {
         let span = until.saturating_since(now);
         Self {
@@ -78,23 +79,23 @@ impl Rest {
     }
 }
 
-/// How far back a claim must have moved while a waiter took its stand for it to look once more.
+/// A waiter looks once more if its turn came sooner by more than this while it took its stand.
 const MOVED: Duration = Duration::from_millis(10);
 
 impl<L: Limit, C: Clock> PlaceInLine<L, C> {
-    /// Takes the tokens if the turn has come. Once it has, returns the same permit ever after.
+    /// Takes the tokens if the turn has come. Every later call returns the same permit.
     ///
     /// # Errors
     ///
-    /// Returns the time left, never zero, as today's rate has it. It shrinks when the rate rises or
-    /// a place ahead is given up, and grows when the rate falls: look again after a part of a
-    /// long wait.
+    /// Returns the time left at today's rate, never zero. The time shrinks when the rate rises or a
+    /// place ahead is given up, and grows when the rate falls. So look again after a part of a long
+    /// wait.
     pub fn claim(&mut self) -> Result<L::Permit, Duration> {
         self.0.claim()
     }
 
-    /// Returns the limit that it waits for longest, by the last look: 0 if there is no other. Of a
-    /// pool the member whose turn comes first.
+    /// Returns the limit that the place waits for longest, by the last look; 0 if there is one
+    /// limit. For a pool, returns the member whose turn comes first.
     #[must_use]
     pub fn limit(&self) -> usize {
         self.0.limit()
@@ -124,8 +125,8 @@ impl<H: InLine, C: Clock> Waiting<H, C> {
         look(&mut self.held, &self.clock, self.deadline, Some(waker))
     }
 
-    /// As [`look`](Self::look), at the time of `clock`. Without a waker nothing can end the rest, so
-    /// it is short.
+    /// Like [`look`](Self::look), at the time of `clock`. Without a waker nothing can end the rest
+    /// early, so the rest is short.
     pub(crate) fn look_by(
         &mut self,
         clock: &dyn Clock,
@@ -163,7 +164,8 @@ fn look<H: InLine>(
             Ok(permit) => return Ok(permit),
             Err(again) if again.saturating_add(MOVED) < wait => wait = again,
             Err(_) => {
-                // A rest behind the line may be longer than the estimate: it ends at the deadline.
+                // A rest behind the line may be longer than the estimate, but it ends at the
+                // deadline.
                 let left = deadline.map_or(span, |deadline| deadline.saturating_since(now));
                 let span = span.min(left);
                 return Err(Rest { now, wait, span });
@@ -191,7 +193,7 @@ impl<L: Limit, C: Clock> fmt::Debug for PlaceInLine<L, C> {
 mod tests {
     use super::*;
 
-    /// In line, with so many milliseconds to go at one look after the other.
+    /// A place in line, with the milliseconds left at each look in turn.
     struct Moving(&'static [u64], u32);
 
     impl InLine for Moving {

@@ -8,8 +8,8 @@ use crate::{Clock, Outcome, SendRate, SendSet};
 
 /// Several limits on one request.
 ///
-/// A request waits for the limit whose turn comes last: it sleeps once, and is woken when that turn
-/// comes sooner. First come, first served in each line.
+/// A request waits for the limit whose turn comes last. The request sleeps once, and is woken if
+/// that turn comes sooner. Each line is first come, first served.
 ///
 /// # Examples
 ///
@@ -39,18 +39,18 @@ impl<R: Deref<Target = SendRate>, C: Clock, Z, const N: usize> SendLimiter<SendS
         &self.rate
     }
 
-    /// Records the outcome of a request of which the service says which `limits` throttled it: see
+    /// Records the outcome of a request where the service says which `limits` throttled it. See
     /// [`SendSet::record_by`].
     pub fn record_by(&self, permit: &SetPermit<N>, outcome: Outcome, limits: &[usize]) {
         self.rate
             .record_by(self.clock.now(), permit, outcome, limits);
     }
 
-    /// Corrects what a request took to its true `costs`: see [`SendSet::settle`].
+    /// Corrects the tokens of a request to its true `costs`. See [`SendSet::settle`].
     ///
     /// # Errors
     ///
-    /// As [`SendSet::settle`].
+    /// The errors of [`SendSet::settle`].
     pub fn settle(&self, permit: SetPermit<N>, costs: &[u32]) -> Result<(), SetError> {
         self.rate.settle(self.clock.now(), permit, costs)
     }

@@ -10,18 +10,18 @@ use core::{
     time::Duration,
 };
 
-/// A runtime's way to sleep: where the timers come from.
+/// A runtime's way to sleep, which creates the timers.
 ///
-/// A trait of the caller's runtime rather than of the crate's, and generic rather than `dyn`, so
-/// that waiting needs neither an allocation nor an indirect call where the runtime's own timer
-/// needs none. Where it has to be chosen at run time, `Timer` may be a `Box<dyn Timer>`.
+/// The trait is generic rather than `dyn`, so that waiting allocates and calls indirectly only if
+/// the timer of the caller's runtime does. If the timer has to be chosen at run time, `Timer` may
+/// be a `Box<dyn Timer>`.
 ///
-/// [`DefaultSleep`] is tokio's with the feature `tokio`; `AsyncIoSleep` is smol's with the feature
-/// `async-io`.
+/// [`DefaultSleep`] uses tokio's timer with the feature `tokio`. `AsyncIoSleep` uses smol's timer
+/// with the feature `async-io`.
 ///
 /// # Examples
 ///
-/// A clock that a test moves by hand: nothing ever fires.
+/// For a clock that a test moves by hand, a timer that never fires:
 ///
 /// ```
 /// use core::{task::{Context, Poll}, time::Duration};
@@ -54,13 +54,14 @@ pub trait Sleep {
 
 /// A timer that is armed over and over, without an allocation after the first time.
 pub trait Timer: Send + Unpin {
-    /// Lets it fire `span` from now, instead of when it was to fire before.
+    /// Lets the timer fire `span` from now. An earlier setting no longer counts.
     fn arm(&mut self, span: Duration);
 
-    /// Returns whether it has fired since it was armed; if not, it wakes the task once it does.
+    /// Returns whether the timer has fired since it was armed. If not, the timer wakes the task
+    /// once it fires.
     ///
-    /// Not armed, it may return either. It may fire early: the waiter looks at its own
-    /// clock.
+    /// A timer that is not armed may return either. A timer may fire early, because the waiter
+    /// looks at its own clock.
     fn poll_elapsed(&mut self, cx: &mut Context<'_>) -> Poll<()>;
 }
 
@@ -122,8 +123,8 @@ where
     }
 }
 
-/// The function, and the future that it returned. `None` once that has fired: a future must not be
-/// polled after its end.
+/// The function, and the future that it returned. `None` once the future has ended, because it must
+/// not be polled again.
 impl<F, T> Timer for (F, Option<Pin<Box<T>>>)
 where
     F: Fn(Duration) -> T + Send + Unpin,
@@ -151,7 +152,7 @@ where
 pub struct DefaultSleep;
 
 impl DefaultSleep {
-    /// Creates it.
+    /// Creates the way to sleep.
     #[must_use]
     pub const fn new() -> Self {
         Self
@@ -167,7 +168,7 @@ impl fmt::Debug for Name {
     }
 }
 
-/// Returns the name of the type to be shown.
+/// Returns the name of the type for `Debug`.
 pub(crate) fn name_of<Z>() -> impl fmt::Debug {
     let whole = type_name::<Z>();
     let path = whole.split('<').next().unwrap_or(whole);

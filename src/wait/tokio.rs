@@ -20,8 +20,8 @@ impl Sleep for DefaultSleep {
 
 /// A timer of tokio's. It wakes up to a millisecond late.
 ///
-/// Allocates once, when it is first armed. Armed outside of a runtime with its timer enabled, it
-/// panics, as tokio's do.
+/// It allocates once, when it is first armed. Arming it outside a runtime with an enabled timer
+/// panics, as with tokio's timers.
 impl Timer for Option<Pin<Box<tokio::time::Sleep>>> {
     fn arm(&mut self, span: Duration) {
         let sleep = tokio::time::sleep(span);

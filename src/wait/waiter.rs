@@ -15,8 +15,8 @@ use crate::{AcquireError, Clock, Timestamp};
 
 /// Waits for the attempts of an operation in a task, by the timer of `Z`.
 ///
-/// Make one for each operation. It makes a timer when it first has to wait, and uses that one from
-/// then on. It holds no place: dropped, it stops nothing but its timer.
+/// Make a waiter for each operation. It makes a timer when it first has to wait, and keeps this
+/// timer. A waiter holds no place, so a drop stops only its timer.
 ///
 /// # Examples
 ///
@@ -40,12 +40,12 @@ use crate::{AcquireError, Clock, Timestamp};
 pub struct Waiter<Z: Sleep> {
     sleep: Z,
     timer: Option<Z::Timer>,
-    /// What the timer is armed for, if that is the end of a rest.
+    /// The end of the rest that the timer is armed for, if there is a rest.
     until: Option<Timestamp>,
 }
 
 impl<Z: Sleep> Waiter<Z> {
-    /// Creates it. The timer is made when it is first needed.
+    /// Creates a waiter. The timer is made when it is first needed.
     pub const fn new(sleep: Z) -> Self {
         Self {
             sleep,
@@ -69,8 +69,8 @@ impl<Z: Sleep> Waiter<Z> {
         timer.arm(span);
     }
 
-    /// Returns whether the span has passed that [`arm`](Self::arm) was given. Not armed, it may
-    /// return either.
+    /// Returns whether the span of [`arm`](Self::arm) has passed. Without a call of `arm` the
+    /// result may be either.
     pub fn poll_elapsed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         match &mut self.timer {
             Some(timer) => timer.poll_elapsed(cx),
@@ -108,8 +108,8 @@ impl<Z: Sleep> Waiter<Z> {
         }
     }
 
-    /// Runs `work` until it ends, or cuts it off after `limit`. `None` if it was cut off. Of both
-    /// at once it has ended.
+    /// Runs `work` until it ends, or cuts it off after `limit`. `None` if the work was cut off.
+    /// Work that ends exactly at `limit` counts as ended.
     pub async fn cut_off<W: Future>(
         &mut self,
         limit: Option<Duration>,

@@ -12,8 +12,8 @@ use paceline::{
     classify::{BodyBeginning, BodyEnd, Classifier, HttpResponseParts, ServiceUnavailable},
 };
 
-/// The longest answer that is read, in bytes, but for the last piece. Of a longer answer no key
-/// counts as refused.
+/// The most bytes that are read of an answer, except that the last piece is read whole. In a longer
+/// answer no key counts as refused.
 const LONGEST: usize = 1 << 20;
 
 type Answers = dyn for<'a> Classifier<HttpResponseParts<'a>> + Send + Sync;
@@ -33,12 +33,12 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Returns the batch that a request is, or `None` if the request is none.
+    /// Returns the batch of a request, or `None` if the request is no batch.
     ///
     /// A body that is not in memory counts as one key.
     pub(crate) fn of(method: &str, query: Option<&str>, body: &[u8]) -> Option<Self> {
         let mut members = query.filter(|_| method == "POST")?.split('&');
-        // Neither stands in a key: there `<` and blanks are written otherwise.
+        // A key contains neither mark, because keys escape `<` and blanks.
         let (kind, key) = members.find_map(|member| match member {
             "delete" | "delete=" => Some((Kind::S3, &b"<Key>"[..])),
             "comp=batch" => Some((Kind::Azure, &b" HTTP/1.1\r\n"[..])),
@@ -49,10 +49,11 @@ impl Batch {
         Some(Self { kind, keys })
     }
 
-    /// Returns what a success means that has this body: `None` if no key was throttled, as far as
-    /// the body says.
+    /// Returns the failure of a success with this body. `None` if, by the body, no key was
+    /// throttled.
     ///
-    /// After a part the same request is not sent again, since its other keys are deleted already.
+    /// If only a part was throttled, the request is not sent again, since its other keys are
+    /// deleted already.
     pub(crate) fn classify<E>(
         self,
         answers: &Answers,
@@ -76,7 +77,7 @@ impl Batch {
     }
 }
 
-/// Returns `true` if an answer is longer than what was read of it, and not too long.
+/// Returns `true` if there is more of an answer to read, and the answer is not too long.
 pub(crate) fn wants_more<E>(beginning: &BodyBeginning<E>) -> bool {
     matches!(beginning.end, BodyEnd::Long) && beginning.bytes.len() < LONGEST
 }
@@ -110,7 +111,7 @@ fn refused_by_azure(body: &[u8]) -> Option<usize> {
     Some(refused.count())
 }
 
-/// Returns what begins with `mark`, for each place where it stands, to the end of `text`.
+/// Returns the rest of `text` from each occurrence of `mark`.
 fn from_each<'a>(text: &'a [u8], mark: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     let windows = text.windows(mark.len()).enumerate();
     windows.filter_map(move |(at, window)| text.get(at..).filter(|_| window == mark))

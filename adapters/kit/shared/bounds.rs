@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use paceline::Operation;
 
-/// What a user has set; `None` for paceline's defaults.
+/// The user's settings; `None` for paceline's defaults.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bounds {
     pub(crate) deadline: Option<Duration>,

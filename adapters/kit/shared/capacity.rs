@@ -7,8 +7,8 @@ use paceline::{
     set::SetError,
 };
 
-/// Returns what the send rate holds, if an operation stopped because it asked for more: so much it
-/// may take instead.
+/// Returns the capacity of the send rate, if an operation stopped because it asked for more. The
+/// operation may take the capacity instead.
 pub(crate) fn capacity(stop: &Stop) -> Option<u32> {
     let StopReason::Weight(SetError::Limit { error, .. }) = stop.why() else {
         return None;

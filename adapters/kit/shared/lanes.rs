@@ -24,7 +24,7 @@ impl Lanes {
         Self::new(Adaptive::bulk(), Adaptive::bulk())
     }
 
-    /// Creates lanes of strategies that others have as well. The two may be the same one.
+    /// Creates lanes of strategies that are also used elsewhere. Both may be the same strategy.
     #[must_use]
     pub fn shared(read: Arc<dyn RetryStrategy>, write: Arc<dyn RetryStrategy>) -> Self {
         Self { read, write }

@@ -16,7 +16,8 @@
 //! | `std` | no | a count of sends for each core; without it [`SendRate`] needs an allocator alone |
 //! | `serde` | no | settings and snapshots in and out of text |
 #![cfg_attr(not(feature = "std"), no_std)]
-// docs.rs says beside each item which feature it needs, but for those of the models.
+// docs.rs shows beside each item the feature that the item needs, except the features of the
+// models.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(docsrs, doc(auto_cfg(hide(loom, feature = "loom"))))]
 
@@ -58,8 +59,8 @@ pub mod snapshot {
     pub use crate::atomic::{BackgroundSnapshot, DeclaredLimit, RetryQuotaSnapshot};
 }
 
-/// What the crate `paceline` uses of this one beyond its public face. The two are released
-/// together, and `paceline` names this crate's exact version: no promise is made to others.
+/// The items that the crate `paceline` uses beyond the public API. Both crates are released
+/// together, and `paceline` requires the exact version. Other crates get no promise.
 #[doc(hidden)]
 pub mod seam {
     pub use crate::atomic::Sequence;

@@ -1,4 +1,4 @@
-//! What a limiter limits by: one send rate, or several, or a pool of either.
+//! The limits behind a limiter: one send rate, a set, or a pool of either.
 
 use core::{fmt, ops::Deref, task::Waker, time::Duration};
 
@@ -9,24 +9,25 @@ use crate::{AcquireError, Class, Outcome, SendPermit, SendRate, SendSet, Timesta
 
 /// What a request holds while it waits for its turn: a place in one line, or in several.
 pub trait InLine {
-    /// What it gets when its turn has come.
+    /// The permit of the request once its turn has come.
     type Permit;
 
     /// Takes the tokens if the turn has come.
     ///
     /// # Errors
     ///
-    /// The time until then.
+    /// The time until the turn.
     fn claim_with(&mut self, now: impl FnOnce() -> Timestamp) -> Result<Self::Permit, Duration>;
 
-    /// Lets `waker` be woken when the turn comes sooner than in `wait`, and returns when to look
-    /// again; `None` if it cannot be woken.
+    /// Wakes `waker` if the turn comes sooner than in `wait`. Returns the time after which to look
+    /// again, or `None` if the waker cannot be woken.
     fn stand(&mut self, now: Timestamp, wait: Duration, waker: &Waker) -> Option<Duration>;
 
-    /// Gives up what it holds, and wakes the waiters whose turn that brings, at the time of `now`.
+    /// Gives up the places at the time `now`, and wakes the waiters whose turn comes by this.
     fn leave(&mut self, now: impl FnOnce() -> Timestamp);
 
-    /// Returns the limit that it waits for longest: 0 if there is no other.
+    /// Returns the limit that the request waits for longest, or the nearest member of a pool; 0
+    /// where there is only one.
     fn limit(&self) -> usize {
         0
     }
@@ -57,8 +58,8 @@ impl<R: Deref<Target = SendRate>, const N: usize> InLine for SetGuard<R, N> {
         Self::claim_with(self, now).map_err(|binding| binding.wait)
     }
 
-    // The turn that comes last is the one that matters. If that of another line comes later in the
-    // end, the request finds out when it looks.
+    // The request is due when the last turn comes. If another line turns out to be later, the
+    // request sees this at its next look.
     fn stand(&mut self, now: Timestamp, wait: Duration, waker: &Waker) -> Option<Duration> {
         self.latest()?.stand(now, wait, waker)
     }
@@ -75,14 +76,14 @@ impl<R: Deref<Target = SendRate>, const N: usize> InLine for SetGuard<R, N> {
     }
 }
 
-/// By when tokens have to come.
+/// The time by which tokens have to come.
 #[derive(Clone, Copy, Debug)]
 pub enum Deadline {
-    /// However late.
+    /// The request has no deadline.
     Never,
-    /// So long after the request is made.
+    /// This time after the request is made.
     Within(Duration),
-    /// By then.
+    /// At this time.
     At(Timestamp),
 }
 
@@ -98,12 +99,12 @@ impl Deadline {
     }
 }
 
-/// What a limiter limits by: whatever holds a [`SendRate`], a [`SendSet`], or a
-/// [`SendPool`](crate::SendPool) of either. No other type can implement it.
+/// The limits of a limiter: a pointer to a [`SendRate`], a [`SendSet`], or a
+/// [`SendPool`](crate::SendPool) of either. No other type can implement this trait.
 pub trait Limit: Sized {
     /// The tokens that a request asks for.
     type Weights;
-    /// What a request is let go with.
+    /// The permit of a request that may go.
     type Permit: Copy + fmt::Debug;
     /// Why a request is refused.
     type Error: Copy + fmt::Debug;
@@ -127,7 +128,7 @@ pub trait Limit: Sized {
         now: impl FnOnce() -> Timestamp,
     ) -> Result<Self::Permit, Self::Error>;
 
-    /// Takes tokens that are there, which need no place in line.
+    /// Takes tokens that are in the bucket, without a place in line.
     #[doc(hidden)]
     fn take_first(
         &self,
@@ -138,7 +139,7 @@ pub trait Limit: Sized {
         None
     }
 
-    /// Takes what a request holds while it waits, and returns its deadline.
+    /// Takes the places of a request that has to wait, and returns its deadline.
     #[doc(hidden)]
     fn hold(
         self,
@@ -160,17 +161,17 @@ pub trait Limit: Sized {
     #[doc(hidden)]
     fn refused(limit: usize, why: AcquireError) -> Self::Error;
 
-    /// Returns how long a refused request would have had to wait, `None` if it can never go.
+    /// Returns the wait that a refused request would have had, or `None` if it can never go.
     #[doc(hidden)]
     fn wait_of(error: &Self::Error) -> Option<Duration>;
 
-    /// Returns the whole tokens that are left, and whether none can be had: in a pause, or where a
-    /// declared limit is spent.
+    /// Returns the whole tokens that are left, and whether the limit is closed: shut, paused or
+    /// spent.
     #[doc(hidden)]
     fn room(&self, now: Timestamp, weights: &Self::Weights, class: Class) -> (u64, bool);
 
-    /// Returns how long a request at the end of the line would wait, `None` if it would not, and the
-    /// time in which its own tokens are minted; or why there is no such request.
+    /// Returns the wait of a request at the end of the line, and the time in which its tokens are
+    /// minted. The wait is `None` if the tokens are there. The error says why it is refused.
     #[doc(hidden)]
     fn ahead(
         &self,
@@ -183,13 +184,13 @@ pub trait Limit: Sized {
     #[doc(hidden)]
     fn is_same(&self, other: &Self) -> bool;
 
-    /// Returns `Ok` if whatever can be asked of `first` can be asked of this limiter.
+    /// Returns `Ok` if this limiter takes the same weights as `first`.
     #[doc(hidden)]
     fn check_like(&self, first: &Self) -> Result<(), Self::Error>;
 }
 
-/// A [`Limit`] that `W` can ask for tokens: `u32` one send rate, and whatever has as many numbers as
-/// a set has rates the set.
+/// A [`Limit`] that takes weights of the type `W`. A send rate takes a `u32`. A set takes an array
+/// or a slice with a number for each rate.
 pub trait AskedFor<W>: Limit {
     #[doc(hidden)]
     fn weigh(&self, weights: W) -> Self::Weights;
@@ -225,8 +226,8 @@ impl<R: Deref<Target = SendRate>> Limit for R {
         taken.map_err(|wait| AcquireError::NotInTime { wait })
     }
 
-    // Not of a limiter that obeys declared limits, where one that is refused may count, and not of
-    // background, which stands behind.
+    // A limiter that obeys declared limits takes nothing here, because a refused request may count
+    // there. Neither does background, which stands behind the line.
     fn take_first(
         &self,
         weight: &u32,

@@ -91,7 +91,7 @@ impl<S: RetryStrategy> Attempts<S> {
                 });
             }
         };
-        // Paceline's strategies have refused already. Other strategies may not ask.
+        // Paceline's strategies have refused already. Other strategies may skip these checks.
         let reason = if !self.bounds.idempotency.permits(failure) {
             Some(StopReason::MaybeExecuted)
         } else if !another {

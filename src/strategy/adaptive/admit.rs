@@ -14,7 +14,7 @@ use crate::strategy::{
 use crate::{AcquireError, SendPermit};
 
 impl Adaptive {
-    /// Asks the send rates. The rest is for attempts that wait, and for hooks.
+    /// Asks the send rates. `admit_closely` is for attempts that wait, and for hooks.
     #[inline(never)]
     pub(super) fn admit_limited(
         &self,
@@ -37,8 +37,8 @@ impl Adaptive {
         }
     }
 
-    /// Lets an attempt stand in line that was not let go at once, and takes note of the answer.
-    // Out of the way of an attempt that goes at once.
+    /// Lets an attempt stand in line if it cannot go at once, and counts and emits the answer.
+    // Not inlined, because most attempts go at once.
     #[inline(never)]
     fn admit_closely(
         &self,
@@ -83,8 +83,9 @@ impl Adaptive {
         }
     }
 
-    /// Explains a wait of a second or more, and counts an attempt that has to wait, each once. In
-    /// bulk the attempt gives up its place when everything has been throttled for too long.
+    /// Emits an event for a wait of a second or more, and counts an attempt that has to wait. Both
+    /// happen once for each attempt. In bulk the attempt gives up its place when everything has
+    /// been throttled for too long.
     fn note_wait(
         &self,
         turn: &mut SendTurn,

@@ -18,8 +18,9 @@ const MINUTE: Duration = Duration::from_secs(60);
 const TOKENS_AT_ONCE: Duration = Duration::from_secs(10);
 
 impl StrategyBuilder<Adaptive> {
-    /// Moves the send rate by `law` with its defaults. A strategy needs a law:
-    /// [`paced`](Self::paced), [`declared`](Self::declared) and [`bulk`](Self::bulk) name one too.
+    /// Moves the send rate by `law` with its defaults. A strategy needs a law.
+    /// [`paced`](Self::paced), [`declared`](Self::declared) and [`bulk`](Self::bulk) also name a
+    /// law.
     ///
     /// # Examples
     ///
@@ -45,11 +46,11 @@ impl StrategyBuilder<Adaptive> {
         self
     }
 
-    /// For pipelines: retries what is throttled until it succeeds. See [`Adaptive::bulk`].
+    /// Retries throttled requests until they succeed, for pipelines. See [`Adaptive::bulk`].
     ///
-    /// The law is [`ControlLaw::Paced`] unless [`declared`](Self::declared) is called. With either,
-    /// [`paced`](Self::paced) sets its settings; it begins with a
-    /// [slow start](crate::law::PacedSettingsBuilder::slow_start) whatever they are.
+    /// The law is [`ControlLaw::Paced`] unless [`declared`](Self::declared) is called.
+    /// [`paced`](Self::paced) sets the settings of the paced law, which always begins with a [slow
+    /// start](crate::law::PacedSettingsBuilder::slow_start).
     ///
     /// # Examples
     ///
@@ -78,12 +79,12 @@ impl StrategyBuilder<Adaptive> {
         self
     }
 
-    /// Limits requests and tokens to so many a minute each, for a service that has these limits and
-    /// does not declare them: [`Adaptive::per_minute`].
+    /// Limits requests and tokens a minute, for a service that has these limits and does not
+    /// declare them: [`Adaptive::per_minute`].
     ///
     /// # Errors
     ///
-    /// If one of them is 0.
+    /// If one of the limits is 0.
     pub fn per_minute(self, requests: u32, tokens: u32) -> Result<Self, PacedSettingsError> {
         let requests = PacedSettings::fixed(requests, MINUTE)?;
         let tokens = PacedSettings::fixed(tokens, MINUTE)?.to_builder();
@@ -92,15 +93,15 @@ impl StrategyBuilder<Adaptive> {
         Ok(self.paced(requests).also(declared.otherwise(tokens)))
     }
 
-    /// Adds a send rate beside the first, for a service that counts several things at once: tokens
-    /// beside requests. Each call adds one, up to seven.
+    /// Adds a send rate beside the first, for a service that counts several things at once, such as
+    /// requests and tokens. Each call adds a rate, up to seven.
     ///
-    /// A send then takes its weight from each ([`Operation::weights`](crate::Operation::weights)),
-    /// and waits for the limit whose turn comes last. The first rate counts requests, by whatever
-    /// law the strategy has; a further one obeys the declared limits of its
-    /// [dimension](DeclaredSettings::dimension), and where none are declared its
-    /// [paced law](DeclaredSettings::otherwise) decides. A throttle counts for the limits that
-    /// explain it, as [`SendSet::record`](crate::SendSet::record) says.
+    /// A send then takes its weight from each rate
+    /// ([`Operation::weights`](crate::Operation::weights)), and waits for the limit whose turn
+    /// comes last. The first rate counts requests, by the law of the strategy. A further rate obeys
+    /// the declared limits of its [dimension](DeclaredSettings::dimension). Where no limits are
+    /// declared, its [paced law](DeclaredSettings::otherwise) decides. A throttle counts for the
+    /// limits that explain it, as [`SendSet::record`](crate::SendSet::record) says.
     ///
     /// # Examples
     ///
@@ -121,7 +122,7 @@ impl StrategyBuilder<Adaptive> {
     }
 
     /// Ranks the [members](Self::members) for each attempt by `choose`, as
-    /// [`SendPool::choosing`](crate::SendPool::choosing) does. By default by what is left.
+    /// [`SendPool::choosing`](crate::SendPool::choosing) does. By default the tokens left decide.
     pub fn choosing(
         mut self,
         choose: impl Fn(&MemberSnapshot) -> Option<u64> + Send + Sync + 'static,
@@ -135,11 +136,11 @@ impl StrategyBuilder<Adaptive> {
         /// Lets one of `count` members serve each attempt, as in a [`SendPool`](crate::SendPool): 1
         /// by default, 16 at most.
         ///
-        /// For a client with several keys, accounts or endpoints. Each member has send rates with the
-        /// settings of the strategy, and learns for itself. The quota is that of all. An attempt goes
-        /// by the member that lets it go first
+        /// It is for a client with several keys, accounts or endpoints. Each member has send rates
+        /// with the settings of the strategy, and learns separately. All members share the quota.
+        /// An attempt goes by the first member that lets it go
         /// ([`Attempt::member`](crate::operation::Attempt::member)), and its outcome is recorded
-        /// there. A retry may go to another member, unless the operation
+        /// with this member. A retry may go to another member, unless the operation
         /// [stays](crate::Operation::same_member).
         ///
         /// # Examples
@@ -159,19 +160,19 @@ impl StrategyBuilder<Adaptive> {
         /// ```
         members(count: usize);
 
-        /// Ends the retries of [`bulk`](Self::bulk) when all has been throttled for `span`: 5 minutes
-        /// by default. It is also the longest wait that the service may ask for.
+        /// Ends the retries of [`bulk`](Self::bulk) when everything has been throttled for `span`,
+        /// 5 minutes by default. `span` is also the longest wait that the service may ask for.
         stall_timeout(span: Duration);
 
-        /// Refuses a send that would have to wait, with the wait, rather than make it wait.
+        /// Refuses a send that would have to wait. The error has the wait.
         fail_fast(yes: bool);
 
-        /// Refuses a send whose turn would come later than `span` after it was asked for, with the
-        /// wait: at once where that is known then, and in line where the rate falls meanwhile. No limit
-        /// by default.
+        /// Refuses a send whose turn would come more than `span` after it was asked for. The error
+        /// has the wait. The send is refused at once, or in line if the rate falls meanwhile. No
+        /// limit by default.
         ///
-        /// For requests that carry what expires, a signature or a credential. A backoff does not count,
-        /// as no place in line is held meanwhile.
+        /// It is for requests with a signature or a credential that expires. A backoff does not
+        /// count, because no place in line is held meanwhile.
         ///
         /// # Examples
         ///
@@ -193,9 +194,9 @@ impl StrategyBuilder<Adaptive> {
 
         /// Reads the clock for every send and every response.
         ///
-        /// By default, while nothing is throttled, a busy thread reads it every millisecond or two:
-        /// [`SendRate::record_with`](crate::SendRate::record_with) says what that costs in exactness.
-        /// Once throttled, all do.
+        /// By default, while nothing is throttled, a busy thread reads the clock only every
+        /// millisecond or two. [`SendRate::record_with`](crate::SendRate::record_with) says how
+        /// exact this is. After a throttle, every send and response reads the clock.
         exact_timing(yes: bool);
     }
 
@@ -214,8 +215,8 @@ impl StrategyBuilder<Adaptive> {
         Adaptive::from_engine(self.into_plan().engine(None))
     }
 
-    /// Checks the choices once, and returns what builds any number of strategies that share their
-    /// settings, by name.
+    /// Checks the choices once, and returns a function that builds strategies by name. All of them
+    /// share the settings.
     #[cfg(feature = "scopes")]
     pub(crate) fn many(
         self,
@@ -245,8 +246,8 @@ impl StrategyBuilder<Adaptive> {
     }
 }
 
-/// Fields are named like the methods, and are all optional. What [`build`](Self::build) would
-/// refuse is refused here already; `paced` settings with another law, too.
+/// Fields are named like the methods, and are all optional. Choices that [`build`](Self::build)
+/// would refuse are refused here already, and so are `paced` settings with the law `aws`.
 #[cfg(feature = "serde")]
 impl<'de> serde::Deserialize<'de> for StrategyBuilder<Adaptive> {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {

@@ -1,4 +1,4 @@
-//! What an adaptive strategy makes of an outcome, and of the limits that come with it.
+//! How an adaptive strategy records an outcome, and the limits that come with the outcome.
 
 use core::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl Adaptive {
-    /// Returns what the attempt of `token` took, by the limit.
+    /// Returns the permits of the attempt of `token`, by their limits.
     pub(super) fn taken<'a>(
         &self,
         token: &'a RetryToken,
@@ -24,7 +24,7 @@ impl Adaptive {
     ) -> impl Fn(usize) -> Option<SendPermit> + 'a {
         // A caller that took no turn has no permit. The time of its send is not known.
         let first = token.send_permit().unwrap_or(SendPermit::sent_at(now));
-        // The further permits of a single send rate are those of a gate.
+        // With a single send rate, the further permits of a token belong to a gate.
         let is_several = self.is_several() && token.is_sent();
         move |limit| {
             if is_several {
@@ -35,7 +35,7 @@ impl Adaptive {
         }
     }
 
-    /// Records the outcome of the attempt of `token`: reports, true costs, the outcome.
+    /// Records the outcome of the attempt of `token`, after its reports and true costs.
     #[inline(never)]
     pub(super) fn record(&self, token: &RetryToken, outcome: Outcome, reports: Reports<'_>) {
         let clock = reports.clock(self.clock());
@@ -53,14 +53,14 @@ impl Adaptive {
         if self.is_several() || costs.is_some() {
             self.record_each(token, now, outcome, costs, is_exact);
         } else {
-            // There is nothing to share out.
+            // Only one rate gets the outcome.
             let permit = token.send_permit().unwrap_or(SendPermit::sent_at(now));
             self.record_at(&self.rate, now, permit, outcome, is_exact);
         }
         self.look_for_changes();
     }
 
-    // Out of the way of an attempt at one send rate.
+    // Not inlined, because most strategies have one send rate.
     #[inline(never)]
     fn record_each(
         &self,
@@ -99,7 +99,7 @@ impl Adaptive {
         self.note(rate, now, outcome, recorded);
     }
 
-    /// Hands on what was reported, and returns the true costs of the attempt if they are settled.
+    /// Passes the reports on, and returns the true costs of the attempt if they are settled.
     #[inline(never)]
     fn settle<'a>(
         &self,
@@ -117,7 +117,7 @@ impl Adaptive {
             .map(|()| costs)
     }
 
-    /// Hands on what the service declares.
+    /// Passes the declared limits to the send rates.
     #[inline(never)]
     pub(super) fn hear(&self, token: &RetryToken, reports: Reports<'_>, now: Timestamp) {
         let Some(limits) = reports.limits().filter(|_| self.obeys_limits()) else {
@@ -130,7 +130,7 @@ impl Adaptive {
             });
     }
 
-    /// Takes note of a limit that was not known, or has changed.
+    /// Emits the event of a limit that is new, has changed, or was given up.
     fn note_declared(&self, rate: &SendRate, now: Timestamp, observed: Observed) {
         match observed {
             Observed::Changed | Observed::Declared => {
@@ -143,7 +143,7 @@ impl Adaptive {
         }
     }
 
-    /// Takes note of what `rate` made of an outcome.
+    /// Counts and emits what `rate` recorded for an outcome.
     fn note(&self, rate: &SendRate, now: Timestamp, outcome: Outcome, recorded: Recorded) {
         // A rate that follows declared limits sinks without a throttle, too.
         if !matches!(
@@ -180,9 +180,9 @@ impl Adaptive {
         }
     }
 
-    /// Emits that sends are limited no longer, and that a send rate hears no declared limits. The
-    /// end of limiting follows only after its beginning was emitted. Each strategy emits once that
-    /// it hears nothing.
+    /// Emits that sends are limited no longer, and that a send rate gets no declared limits. The
+    /// first event comes only after the beginning of limiting was emitted. The second event comes
+    /// once for each strategy.
     pub(super) fn look_for_changes(&self) {
         if !self.engine.is_heard() {
             return;
@@ -205,7 +205,7 @@ impl Adaptive {
         }
     }
 
-    /// Returns what a failed attempt counts for, and takes note of a throttle in bulk.
+    /// Returns how a failed attempt counts, and records a throttle in bulk.
     pub(super) fn weigh(&self, failure: &Failure, reports: Reports<'_>) -> Weighed {
         let bulk = self.bulk_limits().filter(|_| failure.is_throttle());
         let Some((drought, longest)) = bulk else {

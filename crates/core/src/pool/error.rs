@@ -1,41 +1,42 @@
-//! Why a pool cannot be, or refused a request.
+//! Why a pool cannot be created, or refused a request.
 
 use core::{error::Error, fmt, time::Duration};
 
-/// Why a [`SendPool`](crate::SendPool) cannot be, or refused. Nothing was taken from any member.
+/// Why a [`SendPool`](crate::SendPool) cannot be created, or refused. Nothing was taken from any
+/// member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PoolError<E> {
-    /// A pool of so many members cannot be.
+    /// The pool has too few or too many members.
     Members {
-        /// How many there were.
+        /// The members given.
         given: usize,
-        /// The most that its type has room for.
+        /// The most members that its type allows.
         most: usize,
     },
     /// A limiter stands twice in the pool.
     Twice {
-        /// Its indexes, the lower first.
+        /// The limiter's indexes, lower first.
         members: [usize; 2],
     },
     /// The choice of the pool ranks no member.
     NotChosen,
     /// Each chosen member is shut, paused or spent.
     Spent {
-        /// How long it would have been until the first of them had the tokens. Never zero.
+        /// The time until the first member would have had the tokens. Never zero.
         wait: Duration,
     },
-    /// A member refused, or cannot be one.
+    /// A member refused, or cannot belong to the pool.
     Member {
-        /// Its index.
+        /// The member's index.
         index: usize,
-        /// Why it refused: of several members, the member with the shortest wait.
+        /// The member's error. Of several refusals, the refusal with the shortest wait.
         error: E,
     },
 }
 
 impl<E> PoolError<E> {
-    /// Returns the member that refused, `None` if it was not one of them alone.
+    /// Returns the member that refused, or `None` for an error of the whole pool.
     #[must_use]
     pub const fn index(&self) -> Option<usize> {
         match self {

@@ -12,15 +12,15 @@ use crate::limit::{InLine, Limit};
 pub(super) struct Place<H> {
     pub(super) index: usize,
     pub(super) held: H,
-    /// The time in which its own tokens are minted.
+    /// The time in which the request's tokens are minted.
     pub(super) span: Duration,
-    /// The time until its turn, by the last look.
+    /// The time until the turn, by the last look.
     pub(super) wait: Duration,
 }
 
 /// A place in the line of each chosen member of a pool, in the order of the choice.
 ///
-/// Dropped before the first is claimed, it gives all of them up.
+/// A guard that is dropped before a turn is claimed gives up all places.
 pub struct PoolGuard<L: Limit, const N: usize> {
     pub(super) places: [Option<Place<L::Held>>; N],
     pub(super) claimed: Option<PoolPermit<L::Permit>>,
@@ -28,12 +28,12 @@ pub struct PoolGuard<L: Limit, const N: usize> {
     pub(super) nearest: usize,
 }
 
-/// Returns which of `places` comes first, each with its wait and its span, and how long it takes
-/// until one of them does, at the least.
+/// Returns the index of the place whose turn comes first, and the least time until any turn comes.
+/// Each of `places` has its index, its wait and its span.
 ///
-/// A request ahead in one line may go by another line, so the lines together are as fast as their
-/// rates are together. By then each line but the last has a part of a token that serves no request.
-/// No line brings a turn sooner than it mints the request's own tokens.
+/// A request ahead in one line may go by another line, so the lines together are as fast as the sum
+/// of their rates. When the turn comes, each line but one has minted a part of a token that serves
+/// no request. No line brings a turn sooner than it mints the request's own tokens.
 pub(super) fn foretold(
     places: impl Iterator<Item = (usize, Duration, Duration)>,
 ) -> (usize, Duration) {
@@ -52,20 +52,20 @@ pub(super) fn foretold(
     (nearest.1, Duration::from_nanos(wait))
 }
 
-/// How often something happens in a nanosecond in all lines together, with 127 fraction bits.
+/// A frequency, summed over all lines: events in a nanosecond, with 127 fraction bits.
 #[derive(Default)]
 struct Together(u128);
 
 impl Together {
     const ONE: u128 = 1 << 127;
 
-    /// Adds a line in which it happens each `nanos`.
+    /// Adds a line with an event every `nanos` nanoseconds.
     fn add(&mut self, nanos: u64) {
         let rate = Self::ONE.checked_div(nanos.into());
         self.0 = self.0.saturating_add(rate.unwrap_or(Self::ONE));
     }
 
-    /// Returns the nanoseconds from once to the next.
+    /// Returns the nanoseconds from one event to the next.
     fn nanos(&self) -> u64 {
         let nanos = Self::ONE.checked_div(self.0);
         nanos.map_or(u64::MAX, |nanos| u64::try_from(nanos).unwrap_or(u64::MAX))
@@ -77,7 +77,7 @@ impl<L: Limit, const N: usize> PoolGuard<L, N> {
     ///
     /// # Errors
     ///
-    /// How long it is until then, as [`foretold`] has it.
+    /// The time until the first turn, as [`foretold`] computes it.
     pub(super) fn claim(&mut self, now: Timestamp) -> Result<PoolPermit<L::Permit>, Duration> {
         for place in self.places.iter_mut().flatten() {
             match place.held.claim_with(|| now) {
@@ -117,7 +117,7 @@ impl<L: Limit, const N: usize> InLine for PoolGuard<L, N> {
         }
     }
 
-    // In every line: which turn comes first is not known before it has come.
+    // The waker stands in every line, because it is not known which turn comes first.
     fn stand(&mut self, now: Timestamp, _: Duration, waker: &Waker) -> Option<Duration> {
         let mut next = Duration::MAX;
         for Place { held, wait, .. } in self.places.iter_mut().flatten() {
@@ -150,26 +150,28 @@ impl<L: Limit, const N: usize> fmt::Debug for PoolGuard<L, N> {
 /// A place in the line of each member of a [`SendPool`](crate::SendPool), from
 /// [`SendPool::reserve`](crate::SendPool::reserve).
 ///
-/// Dropped before it is claimed it gives all of them back: those behind move up. It has no clock,
-/// so that waiters who sleep are woken for that at the next response, or by their own timers. As
-/// with [`Reservation`](crate::Reservation), what is forgotten (`mem::forget`) is lost.
+/// A reservation that is dropped before it is claimed gives all places back, and the requests
+/// behind move up. A reservation has no clock. So a sleeping waiter is woken for this at the next
+/// response, or by its own timer. The tokens of a forgotten reservation (`mem::forget`) are lost,
+/// as with [`Reservation`](crate::Reservation).
 #[must_use = "a reservation that is dropped gives its places up"]
 pub struct PoolReservation<L: Limit, const N: usize>(pub(super) PoolGuard<L, N>);
 
 impl<L: Limit, const N: usize> PoolReservation<L, N> {
     /// Takes the tokens of the first member whose turn has come, and gives the other places back.
-    /// Once it has, returns the same permit ever after.
+    /// Every later call returns the same permit.
     ///
     /// # Errors
     ///
-    /// The time until the first turn, at the least, by today's rates of all members together. Never
-    /// zero. The requests ahead may go by any member: ask again when it has passed, or sooner.
+    /// The least time until the first turn, at today's rates of all members together. Never zero.
+    /// It may change, because the requests ahead may go by any member. Ask again when the time has
+    /// passed, or sooner.
     pub fn claim(&mut self, now: Timestamp) -> Result<PoolPermit<L::Permit>, Duration> {
         self.0.claim_with(|| now)
     }
 }
 
-/// What it holds, in one line.
+/// The held places, in one line.
 impl<L: Limit, const N: usize> fmt::Debug for PoolReservation<L, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PoolReservation({:?})", self.0)

@@ -2,7 +2,7 @@
 //!
 //! A request stands in the line of each member. Its places are reservations like any others, so the
 //! order of each line stays as it is. The first turn that comes is claimed, and the other places go
-//! back as those of a wait that was cancelled. A place holds nothing that another thread waits for,
+//! back like the places of a cancelled wait. A place holds nothing that another thread waits for,
 //! so pools that overlap never wait for each other.
 
 mod error;
@@ -26,14 +26,14 @@ use crate::limit::{AskedFor, Deadline, Limit};
 use crate::set::MOST_RATES;
 use crate::{AcquireError, Class, Outcome, Timestamp};
 
-/// What a member has for a request at one moment, for the choice of a [`SendPool`].
+/// The state of a member for a request at one moment, from which a [`SendPool`] chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemberSnapshot {
     /// The position of the member in the pool.
     pub index: usize,
-    /// The whole tokens that are left: of the declared limit with the least, or else in the bucket.
-    /// Of a set those of the limit with the least. `u64::MAX` while nothing is limited.
+    /// The whole tokens that are left of the declared limit with the least, or else in the bucket.
+    /// For a set, the tokens of the limit with the least. `u64::MAX` while nothing is limited.
     pub left: u64,
     /// Whether the member is shut, paused or spent: no token can be had today.
     pub is_closed: bool,
@@ -45,37 +45,38 @@ pub type MostLeft = fn(&MemberSnapshot) -> Option<u64>;
 /// Several limiters behind one call, of which one serves each request: API keys, accounts or
 /// endpoints, each with a limit for itself.
 ///
-/// A request goes by the member that lets it go first. A member is anything that a `SendLimiter`
-/// limits by: whatever holds a [`SendRate`](crate::SendRate), or a [`SendSet`](crate::SendSet) if
-/// each key has several limits. Members are named by their position, which is called the *index*.
-/// [`PoolPermit::index`] says which one serves a request, and the outcome of the request is
-/// recorded there alone. `SendLimiter` waits for the tokens of a pool.
+/// A request goes by the first member that lets it go. A member is a pointer to a
+/// [`SendRate`](crate::SendRate), or a [`SendSet`](crate::SendSet) if each key has several limits.
+/// Members are named by their position, called the *index*. [`PoolPermit::index`] says which member
+/// serves a request. The outcome of the request is recorded with this member alone. `SendLimiter`
+/// waits for the tokens of a pool.
 ///
 /// - **Now.** [`try_acquire`](Self::try_acquire) asks the members in the order of what is left, and
 ///   takes the first tokens that it gets. A member that is shut, paused or spent is passed over.
 ///   If all members are, the error is [`PoolError::Spent`].
 /// - **Later.** A request that waits takes a place in the line of each member: first come, first
-///   served in each. The first turn that comes is taken, and the other places go back: those behind
-///   move up. So a request waits no longer than it would in the line of any one member.
+///   served in each. The request takes the first turn that comes. Its other places go back, and the
+///   requests behind move up. So a request waits no longer than in the line of any one member.
 /// - **How long.** Each request ahead may go by any member. So a wait is the least time that all
-///   members together take for those ahead. A deadline refuses a request at once if that is too
-///   long, and otherwise when it is over.
+///   members together take for the requests ahead. A request is refused at once if this time
+///   exceeds its deadline, and otherwise when the deadline is over.
 ///
 /// `N` is the most members that the pool has room for, eight by default. A member may also be used
 /// alone, and belong to several pools and sets, but stands once in a pool. Sets of one pool may
-/// share a rate: keys with a limit each below one limit of the account are a pool of sets of both
-/// (`[key, account]`). No call allocates or waits for another thread. A request that waits has a
+/// share a rate. For keys with a limit each and a common limit of the account, make a pool of sets
+/// `[key, account]`. No call allocates or waits for another thread. A request that waits has a
 /// place in `N` lines, so that the cost of a wait grows with `N`.
 ///
 /// # Choice
 ///
-/// [`choosing`](Self::choosing) ranks the members of each request: for weights of members, for
-/// conversations that should stay with a member, for keys that the service has rejected (401).
+/// [`choosing`](Self::choosing) ranks the members for each request. It is for members of different
+/// weight, for conversations that should stay with a member, and for keys that the service rejected
+/// (401).
 ///
 /// # Memory ordering
 ///
-/// As [`SendRate`](crate::SendRate): none is promised. The grants of each member are in one order
-/// that all threads agree on.
+/// No ordering is promised, as with [`SendRate`](crate::SendRate). The grants of each member are in
+/// one order that all threads agree on.
 ///
 /// # Examples
 ///
@@ -103,29 +104,29 @@ pub type MostLeft = fn(&MemberSnapshot) -> Option<u64>;
 /// ```
 #[derive(Clone)]
 pub struct SendPool<L, const N: usize = MOST_RATES, F = MostLeft> {
-    /// The members, and clones of the first in the rest of the room.
+    /// The members, then clones of the first member up to `N`.
     room: [L; N],
     count: usize,
     choose: F,
 }
 
 impl<L: Limit + Clone, const N: usize> SendPool<L, N> {
-    /// Creates a pool of `members`, as many as it has room for.
+    /// Creates a pool of `members`, with no room for more.
     ///
     /// # Errors
     ///
-    /// As [`of`](Self::of).
+    /// The errors of [`of`](Self::of).
     pub fn new(members: [L; N]) -> Result<Self, PoolError<L::Error>> {
         Self::of(members)
     }
 
-    /// Creates a pool of as many members as there are, up to `N`.
+    /// Creates a pool of all `members`, up to `N`.
     ///
     /// # Errors
     ///
-    /// [`PoolError::Members`] if there is none, or more than `N`. [`PoolError::Twice`] if a limiter
-    /// stands twice among them. [`PoolError::Member`] with the index of a set that has not as many
-    /// rates as the first, or a rate twice.
+    /// [`PoolError::Members`] if there are no members, or more than `N`. [`PoolError::Twice`] if a
+    /// limiter is given twice. [`PoolError::Member`] with the index of a set that has a rate twice,
+    /// or not as many rates as the first set.
     ///
     /// # Examples
     ///
@@ -182,16 +183,18 @@ impl<L: Limit + Clone, const N: usize> SendPool<L, N> {
 }
 
 impl<L, const N: usize, F> SendPool<L, N, F> {
-    /// Ranks the members of each request by `choose`, in place of what is left.
+    /// Ranks the members for each request by `choose`, instead of by the tokens that are left.
     ///
-    /// Of the members that have tokens, that with the highest rank serves the request, and of equal
-    /// ranks that with the most left. A request that waits stands in the line of each member that
-    /// has a rank, whatever the rank is. A member without a rank (`None`) is left alone. The
-    /// function is asked once for each member when a request is made, or when it begins to wait.
+    /// Among the members that have tokens, the member with the highest rank serves the request.
+    /// Equal ranks are ordered by the tokens left. A request that waits stands in the line of each
+    /// member that has a rank, whatever the rank is. A member without a rank (`None`) is left
+    /// alone. The function is called once for each member when a request is made, or when the
+    /// request begins to wait.
     ///
     /// # Examples
     ///
-    /// A conversation stays with a member while that has tokens, and a rejected key is left alone:
+    /// A conversation stays with a member while the member has tokens, and a rejected key is left
+    /// alone:
     ///
     /// ```
     /// use std::sync::{Arc, atomic::{AtomicBool, Ordering::Relaxed}};
@@ -222,7 +225,7 @@ impl<L, const N: usize, F> SendPool<L, N, F> {
         }
     }
 
-    /// Returns the members, by their indexes.
+    /// Returns the members, in the order of their indexes.
     #[must_use]
     pub fn members(&self) -> &[L] {
         self.room.get(..self.count).unwrap_or(&self.room)
@@ -234,7 +237,8 @@ where
     L: Limit<Weights: Copy> + Clone,
     F: Fn(&MemberSnapshot) -> Option<u64>,
 {
-    /// Returns what each member has for a request of `weights` at `now`, by the members' indexes.
+    /// Returns the state of each member for a request of `weights` at `now`, in the order of the
+    /// indexes.
     pub fn snapshot<W>(&self, now: Timestamp, weights: W) -> impl Iterator<Item = MemberSnapshot>
     where
         L: AskedFor<W>,
@@ -253,15 +257,15 @@ where
     }
 
     /// Takes the tokens of the first member that has them, by the [choice](Self#choice), or takes
-    /// nothing. `weights` is what a member is asked for: a number of tokens of a rate, an array of
-    /// them of a set.
+    /// nothing. `weights` is a number of tokens if the members are rates, and an array of numbers
+    /// if the members are sets.
     ///
     /// # Errors
     ///
-    /// [`PoolError::Member`] with the member whose tokens would come first, and its error: the wait
-    /// is exact as long as no other caller takes the tokens and the rates stay as they are.
-    /// [`PoolError::Spent`] if each member is shut, paused or spent, [`PoolError::NotChosen`] if
-    /// none has a rank.
+    /// [`PoolError::Member`] with the member whose tokens would come first, and its error. The wait
+    /// is exact while no other caller takes the tokens and the rates stay the same.
+    /// [`PoolError::Spent`] if each member is shut, paused or spent. [`PoolError::NotChosen`] if no
+    /// member has a rank.
     pub fn try_acquire<W>(
         &self,
         now: Timestamp,
@@ -273,12 +277,12 @@ where
         self.take(now, self.weigh_all(weights), Class::Foreground)
     }
 
-    /// Takes a place in the line of each member: first come, first served in each. A request that
-    /// need not wait takes its tokens at once.
+    /// Takes a place in the line of each member. Each line is first come, first served. A request
+    /// that need not wait takes its tokens at once.
     ///
     /// # Errors
     ///
-    /// As [`try_acquire`](Self::try_acquire), but for the wait: to have to wait is no error.
+    /// The errors of [`try_acquire`](Self::try_acquire); having to wait is not an error.
     pub fn reserve<W>(
         &self,
         now: Timestamp,
@@ -295,7 +299,7 @@ where
     }
 
     /// Records the outcome of a request with the member that served it. Call it once for every
-    /// response. A permit of another pool is ignored if this one has no such member.
+    /// response. A permit of another pool is ignored if this pool has no member of the same index.
     pub fn record(&self, now: Timestamp, permit: PoolPermit<L::Permit>, outcome: Outcome) {
         self.note(|| now, permit, outcome);
     }
@@ -388,12 +392,12 @@ fn look<L: Limit>(
 /// A member that refused, and its error.
 type Refusal<L> = (usize, <L as Limit>::Error);
 
-/// Returns what makes an error of the member at `index` that of the pool.
+/// Returns a function that turns an error of the member at `index` into an error of the pool.
 fn of<E>(index: usize) -> impl FnOnce(E) -> PoolError<E> {
     move |error| PoolError::Member { index, error }
 }
 
-/// Returns the refusal with the shorter wait, the first of equal ones.
+/// Returns the refusal with the shorter wait, or `first` if both waits are equal.
 fn sooner<L: Limit>(first: Option<Refusal<L>>, second: Refusal<L>) -> Refusal<L> {
     let wait = |refusal: &Refusal<L>| L::wait_of(&refusal.1).unwrap_or(Duration::MAX);
     match first {
@@ -405,8 +409,8 @@ fn sooner<L: Limit>(first: Option<Refusal<L>>, second: Refusal<L>) -> Refusal<L>
 /// Whether a member is open, its rank, and what is left of it.
 type Rank = (bool, u64, u64);
 
-/// The order in which members are asked: those that are open, by rank and by what is left. Then
-/// those that are closed, and those that have no rank.
+/// The order in which members are asked: first the open members, by rank and by the tokens left.
+/// The closed members follow, then the members without a rank.
 struct Order<const N: usize>([(Option<Rank>, Reverse<usize>); N]);
 
 impl<const N: usize> Order<N> {
@@ -416,14 +420,14 @@ impl<const N: usize> Order<N> {
         ranked.map(|(_, Reverse(index))| *index)
     }
 
-    /// Returns the members that are asked: the open ones, or all if none is open.
+    /// Returns the members that are asked: the open members, or all with a rank if none is open.
     fn first(&self) -> impl Iterator<Item = usize> {
         let open = self.0.iter().filter(|(rank, _)| is_open(*rank)).count();
         self.all().take(if open > 0 { open } else { N })
     }
 
-    /// Returns the error of a request that all were asked for, with the `refusal` of the member
-    /// that would have let it go first.
+    /// Returns the error of a request that all members refused. `refusal` is of the member that
+    /// would have let it go first.
     fn refused<L: Limit>(&self, refusal: Option<Refusal<L>>) -> PoolError<L::Error> {
         let Some((index, error)) = refusal else {
             return PoolError::NotChosen;
@@ -602,7 +606,7 @@ where
     }
 }
 
-/// How many members it has.
+/// The number of members.
 impl<L, const N: usize, F> fmt::Debug for SendPool<L, N, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SendPool({} members)", self.count)

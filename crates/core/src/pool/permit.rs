@@ -1,9 +1,9 @@
-//! What a pool lets go.
+//! Permits of a pool.
 
-/// A request that a [`SendPool`](crate::SendPool) let go: the permit of a member, and which member
-/// that was.
+/// The permit of a request to a [`SendPool`](crate::SendPool): a member's permit
+/// and index.
 ///
-/// It is `Copy`: recorded twice it counts twice.
+/// A permit that is recorded twice counts twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a request that was let go should be recorded once it is answered"]
 pub struct PoolPermit<P> {
@@ -24,7 +24,7 @@ impl<P> PoolPermit<P> {
 }
 
 impl<P: Copy> PoolPermit<P> {
-    /// Returns the permit of that member: to be settled there, say.
+    /// Returns the member's permit, for example to settle it.
     pub const fn permit(&self) -> P {
         self.permit
     }

@@ -8,14 +8,14 @@ use crate::AcquireError;
 /// The limit that holds a request of a [`SendSet`](crate::SendSet) back longest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Binding {
-    /// The position of its rate in the set.
+    /// The position of the limit's rate in the set.
     pub limit: usize,
     /// The time until the request's turn in that line, at today's rate. Never zero.
     pub wait: Duration,
 }
 
 impl Binding {
-    /// Returns the one with the longer wait, this one if they are equal.
+    /// Returns the binding with the longer wait, or `self` if both are equal.
     pub(crate) fn later(self, other: Self) -> Self {
         if other.wait > self.wait { other } else { self }
     }
@@ -31,34 +31,36 @@ impl fmt::Display for Binding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SetError {
-    /// A set of so many rates cannot be: it has one to eight.
+    /// The set has no rate, or more than eight.
     Rates {
-        /// How many there were.
+        /// The rates given.
         given: usize,
     },
-    /// There is not one weight, or cost, for each rate.
+    /// The number of weights, or of costs, differs from the number of rates.
     Weights {
-        /// How many there were.
+        /// The weights or costs given.
         given: usize,
-        /// How many rates the set has.
+        /// The number of rates in the set.
         rates: usize,
     },
-    /// A rate stands twice in the set: a request would take from it twice, and wait for itself.
+    /// A rate stands twice in the set. A request would take from the rate twice, and wait for
+    /// itself.
     Twice {
-        /// Its positions, the lower first.
+        /// The positions of the rate, the lower one first.
         limits: [usize; 2],
     },
-    /// One of its limits refused.
+    /// A limit of the set refused.
     Limit {
-        /// The position of its rate in the set.
+        /// The position of the limit's rate in the set.
         limit: usize,
-        /// Why it refused: of several that make the request wait, the one with the longest wait.
+        /// Why the limit refused. If several limits make the request wait, this is the longest
+        /// wait.
         error: AcquireError,
     },
 }
 
 impl SetError {
-    /// Returns the limit that refused, `None` if it was not one of them.
+    /// Returns the limit that refused, or `None` for an error of the whole set.
     #[must_use]
     pub const fn limit(&self) -> Option<usize> {
         match self {
@@ -67,7 +69,7 @@ impl SetError {
         }
     }
 
-    /// Returns how long it would have been until the tokens came, `None` if they never could.
+    /// Returns the time until the tokens would have come, or `None` if they never can.
     #[must_use]
     pub const fn wait(&self) -> Option<Duration> {
         match self {

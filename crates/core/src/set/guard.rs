@@ -8,28 +8,28 @@ use super::{Binding, SendSet, SetError, SetPermit};
 use crate::atomic::PlaceGuard;
 use crate::{Class, SendRate, Timestamp};
 
-/// A place is taken early by so much in any case: what timers are exact to.
+/// A place may always be taken this early, since timers are only exact to a millisecond.
 const LEAST: Duration = Duration::from_millis(1);
 
-/// A place in the line of each rate of a set, with what keeps the rates in memory.
+/// A place in the line of each rate of a set. The guard keeps the rates in memory.
 ///
-/// Dropped before all are claimed, it gives all of them up.
+/// A guard that is dropped before all places are claimed gives up all of them.
 pub struct SetGuard<R: Deref<Target = SendRate>, const N: usize> {
     places: [Option<PlaceGuard<R>>; N],
     /// The request, once all of its places have been claimed.
     claimed: Option<SetPermit<N>>,
-    /// The limit that it waited for longest when it was last asked.
+    /// The limit that the request waited for longest, by the last look.
     pub(crate) latest: usize,
 }
 
 impl<R: Deref<Target = SendRate> + Clone, const N: usize> SetGuard<R, N> {
-    /// Takes a place for each of `weights` that has to wait as long as any other, if all turns come
-    /// within `patience`. The others are taken later, while the request waits.
+    /// Takes a place in the line with the longest wait, if all turns come within `patience`. The
+    /// other places are taken later, while the request waits. If no limit has a wait, all places
+    /// are taken now.
     ///
     /// # Errors
     ///
-    /// With the limit that refuses: its turn does not come within `patience`, or it has no such
-    /// weight.
+    /// The limit whose turn does not come within `patience`, or that refuses its weight.
     pub fn take(
         set: &SendSet<R, N>,
         now: Timestamp,
@@ -57,7 +57,7 @@ impl<R: Deref<Target = SendRate> + Clone, const N: usize> SetGuard<R, N> {
             match held {
                 Ok(held) => *place = Some(held),
                 Err(why) => {
-                    // Waiters behind these places may have seen them.
+                    // Other waiters may already stand behind these places.
                     taken.give_up(|rates| rates.for_each(|rate| rate.wake_due(now)));
                     return Err(set.refusal(now, weights, class, limit, why));
                 }
@@ -68,17 +68,17 @@ impl<R: Deref<Target = SendRate> + Clone, const N: usize> SetGuard<R, N> {
 }
 
 impl<R: Deref<Target = SendRate>, const N: usize> SetGuard<R, N> {
-    /// Sends the request once the turn of each place has come, and no declared limit bars it. Asks
-    /// for the time only if the request has not been let go yet.
+    /// Lets the request go once the turn of each place has come and no declared limit holds it
+    /// back. Calls `now` only if the request has not gone yet.
     ///
-    /// A place that is not the last to come due is taken when the time until that one is about as
-    /// long as its own line: a waiter stands in no line for much longer than it has to. It is taken
-    /// early by the time in which its own tokens are minted, at most, and by half of the wait. If the
-    /// place had to come due with the last one, a waiter would look each time when the difference of
-    /// the two turns has passed: some nanoseconds, where limits bind in proportion. All is looked at
-    /// before anything is claimed, so that a request which waits for one limit takes nothing of
-    /// another. If a claim fails all the same, because another request came first, those before it
-    /// go back to their places.
+    /// A place that is not the last to come due is taken late, when its turn would come shortly
+    /// before the last one. So a waiter stands in no line for much longer than it has to. The place
+    /// is early by at most the time in which its own tokens are minted, and by at most half of the
+    /// wait. Without this slack a waiter would look again after the difference of the two turns:
+    /// some nanoseconds, where limits bind in proportion. All turns are looked at before anything
+    /// is claimed. So a request that waits for one limit takes nothing of another. A claim can
+    /// still fail, because another request came first. The places that were claimed before then go
+    /// back to their lines.
     pub(crate) fn claim_with(
         &mut self,
         now: impl FnOnce() -> Timestamp,
@@ -106,7 +106,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SetGuard<R, N> {
                 }
             }
         }
-        // Not before all are claimed: what goes back lets others go.
+        // Only after all are claimed, because tokens that go back let other requests go.
         self.places
             .iter()
             .flatten()
@@ -114,8 +114,8 @@ impl<R: Deref<Target = SendRate>, const N: usize> SetGuard<R, N> {
         Ok(*self.claimed.insert(permit))
     }
 
-    /// Takes the places whose time has come to be taken, and returns the limit that the request
-    /// waits for longest, with the time after which to look again; `None` if it may go.
+    /// Takes the places that are to be taken now. Returns the limit that the request waits for
+    /// longest, with the time after which to look again, or `None` if the request may go.
     fn look(&mut self, now: Timestamp) -> Option<Binding> {
         let mut waits = [None; N];
         let mut latest: Option<Binding> = None;
@@ -139,15 +139,15 @@ impl<R: Deref<Target = SendRate>, const N: usize> SetGuard<R, N> {
             if wait.is_some() && (is_early || ahead <= LEAST) {
                 place.join(now);
             } else {
-                // It is taken then, so that both turns come together.
+                // This place is taken after `ahead`, so that both turns come together.
                 latest.wait = latest.wait.min(ahead);
             }
         }
         Some(latest)
     }
 
-    /// Gives all places back, unless the request has been let go. If there are any, `wake` gets
-    /// their rates.
+    /// Gives all places back, unless the request has gone. If there were places, `wake` gets their
+    /// rates.
     pub(crate) fn give_up(&mut self, wake: impl FnOnce(&mut dyn Iterator<Item = &SendRate>)) {
         if self.claimed.is_some() {
             return;
@@ -194,9 +194,10 @@ impl<R: Deref<Target = SendRate>, const N: usize> fmt::Debug for SetGuard<R, N> 
 /// A place in the line of each rate of a [`SendSet`](crate::SendSet), from
 /// [`SendSet::reserve`](crate::SendSet::reserve).
 ///
-/// Dropped before it is claimed it gives all of them back: those behind move up. It has no clock,
-/// so that waiters who sleep are woken for that at the next response, or by their own timers. As
-/// with [`Reservation`](crate::Reservation), what is forgotten (`mem::forget`) is lost.
+/// A reservation that is dropped before it is claimed gives all places back, and the requests
+/// behind move up. A reservation has no clock. So a waiter that sleeps is woken for this at the
+/// next response, or by its own timer. The tokens of a forgotten reservation (`mem::forget`) are
+/// lost, as with [`Reservation`](crate::Reservation).
 #[must_use = "a reservation that is dropped gives its places up"]
 pub struct SetReservation<'a, const N: usize>(SetGuard<&'a SendRate, N>);
 
@@ -205,21 +206,21 @@ impl<'a, const N: usize> SetReservation<'a, N> {
         Self(held)
     }
 
-    /// Takes the tokens if all turns have come. Once they have, returns the same permit ever after.
+    /// Takes the tokens if all turns have come. Every later call returns the same permit.
     ///
-    /// Until the last turn has come nothing is taken from any limit. A line whose turn would come
-    /// sooner is joined later.
+    /// Nothing is taken from any limit until the last turn has come. A line with a shorter wait is
+    /// joined later.
     ///
     /// # Errors
     ///
-    /// The limit whose turn comes last, and the time until then at today's rate. It may shrink or
-    /// grow: ask again when it has passed, or sooner.
+    /// The limit whose turn comes last, and the time until this turn at today's rate. The time may
+    /// shrink or grow. Ask again when the time has passed, or sooner.
     pub fn claim(&mut self, now: Timestamp) -> Result<SetPermit<N>, Binding> {
         self.0.claim_with(|| now)
     }
 }
 
-/// What it holds, in one line.
+/// The held places, in one line of text.
 impl<const N: usize> fmt::Debug for SetReservation<'_, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SetReservation({:?})", self.0)

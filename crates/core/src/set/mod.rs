@@ -2,11 +2,11 @@
 //!
 //! # Why no order of places can deadlock
 //!
-//! A place in line holds nothing that another thread waits for: its turn comes with time, and the
-//! places behind it come due whether or not it is claimed. So two sets that overlap, in whatever
-//! order, never wait for each other's places. What they share is tokens. A set claims none before
-//! it is due in every line, and joins each line so late that its turns come together. A place that
-//! is due keeps its tokens meanwhile, which delays others by as much as its request would.
+//! A place in line holds nothing that another thread waits for. Its turn comes with time, and the
+//! places behind it come due whether or not it is claimed. So two sets that overlap never wait for
+//! each other's places, in any order of their rates. Such sets share only tokens. A set claims no
+//! token before it is due in every line. It joins each line so late that its turns come together. A
+//! place that is due keeps its tokens meanwhile, and delays others as much as its request would.
 
 mod error;
 mod guard;
@@ -35,24 +35,24 @@ pub const MOST_RATES: usize = 8;
 /// Up to eight send rates that one request counts against, with a weight in each.
 ///
 /// APIs count several things at once: requests a minute and tokens a minute, a weight a minute and
-/// a number a day. A request of a set takes its weight from each rate, or nothing from any. It is
-/// due when the last of them is. Rates are named by their position, which is called the *limit*; a
-/// weight of 0 leaves a limit alone.
+/// a number a day. A request of a set takes its weight from each rate, or nothing from any rate.
+/// The request is due when its last place is. A rate is named by its position, called the *limit*.
+/// A weight of 0 leaves a limit alone.
 ///
-/// `R` is what holds a rate: a reference, or an `Arc`. [`new`](Self::new) makes a set of a fixed
-/// number, [`of`](Self::of) one of a number that is known at run time. A rate may belong to several
-/// sets and be used alone as well, but stands once in a set: a request is refused otherwise
-/// ([`SetError::Twice`]). No call allocates or waits for
-/// another thread. `SendLimiter` waits for the tokens of a set.
+/// `R` holds a rate: a reference, or an `Arc`. [`new`](Self::new) makes a set of a fixed number of
+/// rates, and [`of`](Self::of) a set of a number known at run time. A rate may belong to several
+/// sets and be used alone, but stands only once in each set. Otherwise requests are refused
+/// ([`SetError::Twice`]). No call allocates or waits for another thread. `SendLimiter` waits for
+/// the tokens of a set.
 ///
-/// Every call takes the time, which is that of all its rates.
+/// Every call takes the time `now`, which counts for all rates of the set.
 ///
 /// # Memory ordering
 ///
-/// As [`SendRate`]: none is promised. The grants of each rate are in one order that all threads
-/// agree on. A request takes from one rate after the other, so another caller may find the tokens
-/// of the first gone that a refusal by the second gives back in a moment: it may be refused
-/// meanwhile, and nothing is granted that was not minted.
+/// No ordering is promised, as with [`SendRate`]. The grants of each rate are in one order that all
+/// threads agree on. A request takes from one rate after the other. If the second rate refuses, the
+/// tokens of the first go back in a moment. Another caller may be refused meanwhile. Nothing is
+/// granted that was not minted.
 ///
 /// # Examples
 ///
@@ -84,7 +84,7 @@ pub struct SendSet<R, const N: usize = MOST_RATES> {
 }
 
 impl<R, const N: usize> SendSet<R, N> {
-    /// Creates a set of `rates`: one to eight, or it does not compile.
+    /// Creates a set of `rates`. Any number but one to eight is a compile error.
     #[must_use]
     pub fn new(rates: [R; N]) -> Self {
         const { assert!(N >= 1 && N <= MOST_RATES, "a set has one to eight rates") };
@@ -95,11 +95,11 @@ impl<R, const N: usize> SendSet<R, N> {
 }
 
 impl<R> SendSet<R> {
-    /// Creates a set of as many rates as there are.
+    /// Creates a set of all `rates`.
     ///
     /// # Errors
     ///
-    /// [`SetError::Rates`] unless they are one to eight.
+    /// [`SetError::Rates`] if there are no rates, or more than eight.
     ///
     /// # Examples
     ///
@@ -141,7 +141,7 @@ impl<R> SendSet<R> {
 }
 
 impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
-    /// Returns the rates, by their limits.
+    /// Returns the rates, in the order of their limits.
     #[inline]
     pub fn rates(&self) -> impl Iterator<Item = &SendRate> {
         self.rates.iter().map_while(Option::as_deref)
@@ -155,7 +155,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         }
     }
 
-    /// Returns a weight for each limit.
+    /// Returns `weights` as an array, or the error of weights that do not fit the set.
     #[doc(hidden)]
     pub fn checked(&self, weights: &[u32]) -> Result<[u32; N], SetError> {
         let rates = self.rates().count();
@@ -190,7 +190,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         all.filter_map(|(limit, (rate, weight))| (*weight > 0).then_some((limit, rate, *weight)))
     }
 
-    /// Returns each limit of which there is a permit in `permits`, with its rate.
+    /// Returns each limit that has a permit in `permits`, with its rate.
     fn permitted<'a>(
         &'a self,
         permits: impl Fn(usize) -> Option<SendPermit> + 'a,
@@ -203,10 +203,11 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
     ///
     /// # Errors
     ///
-    /// [`SetError::Limit`] with the limit that asks for the longest wait, and how long it is:
-    /// not zero, and exact as long as no other caller takes the tokens and the rates stay as they
-    /// are. [`SetError::Weights`] if there is not one weight for each rate, [`SetError::Limit`] if
-    /// one is no weight or all are 0, [`SetError::Twice`] if a rate stands twice in the set.
+    /// [`SetError::Limit`] with the limit that asks for the longest wait, and this wait. The wait
+    /// is not zero. It is exact while no other caller takes the tokens and the rates stay the same.
+    /// [`SetError::Limit`] also if a weight is invalid, or all weights are 0. [`SetError::Weights`]
+    /// if there is not one weight for each rate. [`SetError::Twice`] if a rate stands twice in the
+    /// set.
     pub fn try_acquire(&self, now: Timestamp, weights: &[u32]) -> Result<SetPermit<N>, SetError> {
         self.take(now, &self.checked(weights)?, Class::Foreground)
     }
@@ -218,14 +219,14 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         weights: &[u32; N],
         class: Class,
     ) -> Result<SetPermit<N>, SetError> {
-        // What is sent at a declared limit can be taken back only while nothing was sent since, and
-        // background waits for what is spare. So all limits are asked before anything is taken.
+        // A request sent at a declared limit can be taken back only while nothing was sent since,
+        // and background takes only spare tokens. So all limits are asked before anything is taken.
         let listens = || self.weighed(weights).any(|(_, rate, _)| rate.law.listens());
         if class.is_background() || listens() {
             self.check(now, weights, class)?;
         }
         let mut permit = SetPermit::NOTHING;
-        // By numbers, so that a set of two is two takes in a row.
+        // A loop over indexes, which compiles to two takes in a row for a set of two.
         for limit in 0..N {
             let (Some(rate), weight @ 1..) = (&self.rates[limit], weights[limit]) else {
                 continue;
@@ -253,7 +254,8 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         }
     }
 
-    /// Gives back what `permit` has of a request that `limit` has refused because of `why`.
+    /// Gives back the tokens of `permit`. Returns the error of a request that `limit` refused
+    /// because of `why`.
     #[cold]
     fn refused(
         &self,
@@ -298,8 +300,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         waits.reduce(Binding::later)
     }
 
-    /// Returns the whole tokens that are left of the limit with the least, and whether one of them
-    /// has none to give.
+    /// Returns the whole tokens left of the limit with the least, and whether any limit is closed.
     pub(crate) fn room(&self, now: Timestamp, weights: &[u32; N], class: Class) -> (u64, bool) {
         let rooms = self
             .weighed(weights)
@@ -309,8 +310,8 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         })
     }
 
-    /// Returns how long a request would wait for the limit that is due last, and the longest time in
-    /// which a limit mints its tokens.
+    /// Returns the wait for the limit that is due last, and the longest time in which a limit mints
+    /// the request's tokens.
     pub(crate) fn ahead(
         &self,
         now: Timestamp,
@@ -332,14 +333,13 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         Ok((wait, longest))
     }
 
-    /// Takes a place in the line of each limit: first come, first served in each.
+    /// Takes a place in the line of each limit. Each line is first come, first served.
     ///
-    /// The request is due when the last of its places is. A place that cannot be had gives back the
-    /// others.
+    /// The request is due when its last place is. If one limit refuses, the other places go back.
     ///
     /// # Errors
     ///
-    /// As [`try_acquire`](Self::try_acquire), but for the wait.
+    /// The errors of [`try_acquire`](Self::try_acquire); having to wait is not an error.
     ///
     /// # Examples
     ///
@@ -380,8 +380,8 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         Ok(SetReservation::new(held))
     }
 
-    /// Returns a view of the set by which requests are [background](crate::Class::Background), in
-    /// the line of each of their limits.
+    /// Returns a view of the set whose requests are [background](crate::Class::Background) in each
+    /// line.
     #[must_use]
     pub const fn background(&self) -> Background<'_, Self> {
         Background::new(self)
@@ -389,11 +389,11 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
 
     /// Records the outcome of a request with each of its limits.
     ///
-    /// A throttle is attributed to the limits that explain it: those of which, by the report on
-    /// this response, less was left than the request took. If none is known to, it counts for
-    /// every limit, but among those that the service declares only for the one with the least left.
-    /// To the others the request was not throttled. [`record_by`](Self::record_by) says which it
-    /// was.
+    /// A throttle is attributed to the limits that explain it. A declared limit explains a throttle
+    /// if, by the report on this response, less was left than the request took. If no limit does,
+    /// the throttle counts for every limit that is not declared, and for the declared limit with
+    /// the least left. For the other limits the request was not throttled. Use
+    /// [`record_by`](Self::record_by) where the service says which limit it was.
     ///
     /// Call it once for every response, after [`observe`](Self::observe).
     pub fn record(&self, now: Timestamp, permit: &SetPermit<N>, outcome: Outcome) {
@@ -427,10 +427,11 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
     }
 
     /// Returns which limits explain a throttle.
-    // Out of the way of a response that is no throttle.
+    // Cold, because most responses are no throttle.
     #[cold]
     fn blamed(&self, now: Timestamp, permits: &impl Fn(usize) -> Option<SendPermit>) -> [bool; N] {
-        // Asked once: another response may change a share meanwhile, and some limit is to blame.
+        // Each share is read once, because another response may change it meanwhile. So at least
+        // one limit is blamed.
         let mut shares = [None; N];
         for (limit, rate, taken) in self.permitted(permits) {
             shares[limit] = rate.share_left(now, taken);
@@ -443,9 +444,9 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         })
     }
 
-    /// Records the outcome of a request of which the service says which `limits` throttled it.
+    /// Records the outcome of a request where the service says which `limits` throttled it.
     ///
-    /// To the others it was not throttled. Numbers that are no limits are ignored.
+    /// For the other limits the request was not throttled. Positions outside the set are ignored.
     pub fn record_by(
         &self,
         now: Timestamp,
@@ -459,7 +460,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         }
     }
 
-    /// Takes in what a service declares in a response: each report goes to the rates that obey its
+    /// Takes in what a service declares in a response. Each report goes to the rates that obey its
     /// dimension. See [`SendRate::observe`].
     #[allow(
         clippy::must_use_candidate,
@@ -483,7 +484,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         most
     }
 
-    /// As [`observe`](Self::observe), and says what each rate made of it.
+    /// Like [`observe`](Self::observe), but passes the result of each rate to `observed`.
     #[doc(hidden)]
     pub fn observe_each(
         &self,
@@ -497,13 +498,14 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         }
     }
 
-    /// Corrects what a request took to its true `costs`, one for each limit, as
-    /// [`SendRate::settle`] does. Call it once.
+    /// Corrects the tokens of a request to its true `costs`, one for each limit. Call it once for
+    /// each request. See [`SendRate::settle`].
     ///
     /// # Errors
     ///
-    /// [`SetError::Weights`] if there is not one cost for each rate: nothing is settled then.
-    /// [`SetError::Limit`] if a debit does not fit a line: the other limits are settled.
+    /// [`SetError::Weights`] if there is not one cost for each rate. Nothing is settled then.
+    /// [`SetError::Limit`] if a debit does not fit a line. The other limits are settled all the
+    /// same.
     pub fn settle(
         &self,
         now: Timestamp,
@@ -534,7 +536,7 @@ impl<'a, R: Deref<Target = SendRate>, const N: usize> Background<'a, SendSet<R, 
     ///
     /// # Errors
     ///
-    /// As [`SendSet::try_acquire`]. The wait is an estimate.
+    /// The errors of [`SendSet::try_acquire`]. The wait is an estimate.
     pub fn try_acquire(&self, now: Timestamp, weights: &[u32]) -> Result<SetPermit<N>, SetError> {
         let set = self.of();
         set.take(now, &set.checked(weights)?, Class::Background)
@@ -542,11 +544,11 @@ impl<'a, R: Deref<Target = SendRate>, const N: usize> Background<'a, SendSet<R, 
 
     /// Takes a place behind the line of each limit.
     ///
-    /// The request is due when the last of its places is.
+    /// The request is due when its last place is.
     ///
     /// # Errors
     ///
-    /// As [`SendSet::reserve`].
+    /// The errors of [`SendSet::reserve`].
     pub fn reserve(
         &self,
         now: Timestamp,
@@ -557,7 +559,8 @@ impl<'a, R: Deref<Target = SendRate>, const N: usize> Background<'a, SendSet<R, 
     }
 }
 
-/// Returns the outcome of a request for one of its limits: a throttle counts where it is blamed.
+/// Returns the outcome of a request for one of its limits. A throttle counts only if the limit is
+/// blamed.
 const fn part_of(outcome: Outcome, is_blamed: bool) -> Outcome {
     if is_blamed || !outcome.is_throttled() {
         outcome

@@ -1,4 +1,4 @@
-//! What a set lets go.
+//! Permits of a set.
 
 use core::array;
 use core::fmt;
@@ -7,10 +7,10 @@ use super::Weights;
 use crate::SendPermit;
 use crate::permit::Order;
 
-/// A request that a [`SendSet`](crate::SendSet) let go: a permit of each limit that it has a weight
-/// in.
+/// The permit of a request to a [`SendSet`](crate::SendSet): one for each limit in which the
+/// request has a weight.
 ///
-/// It is `Copy`: recorded or settled twice it counts twice.
+/// A permit that is recorded or settled twice counts twice.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[must_use = "a request that was let go should be recorded once it is answered"]
 pub struct SetPermit<const N: usize> {
@@ -21,7 +21,7 @@ impl<const N: usize> SetPermit<N> {
     /// The permit of a request that has taken nothing yet.
     pub(super) const NOTHING: Self = Self { taken: [None; N] };
 
-    /// Returns the permit of a request that has `permits`, by their limits.
+    /// Returns the permit of a request with `permits`, a function of the limit.
     #[doc(hidden)]
     pub fn of(permits: impl Fn(usize) -> Option<SendPermit>) -> Self {
         Self {
@@ -41,8 +41,8 @@ impl<const N: usize> SetPermit<N> {
         *self.taken.get(limit)?
     }
 
-    /// Returns the permit of a request that took `weights` behind the one of `first`, which it has
-    /// of the first limit.
+    /// Returns the permit of a request that took `weights`. It has the time and the order of
+    /// `first`, the permit of the first limit.
     #[doc(hidden)]
     pub fn behind(first: SendPermit, weights: &Weights) -> Self {
         Self::of(|limit| {
@@ -59,9 +59,9 @@ impl<const N: usize> SetPermit<N> {
         })
     }
 
-    /// Returns the permit of the same request with its true `costs`, one for each limit in order,
-    /// for [`SendSet::record`](crate::SendSet::record): the rates are then measured in true costs.
-    /// See [`SendPermit::costing`].
+    /// Returns the permit of the same request with its true `costs`, one for each limit in order.
+    /// [`SendSet::record`](crate::SendSet::record) then measures the rates in true costs. See
+    /// [`SendPermit::costing`].
     pub fn costing(mut self, costs: &[u32]) -> Self {
         for (taken, cost) in self.taken.iter_mut().zip(costs) {
             *taken = taken.map(|permit| permit.costing(*cost));

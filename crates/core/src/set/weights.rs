@@ -5,8 +5,8 @@ use core::{array, fmt};
 use super::{MOST_RATES, SetError};
 use crate::Part;
 
-/// A weight, or a true cost, in tokens for each limit of a set: for
-/// `Operation::weights` and its kin.
+/// A weight, or a true cost, in tokens for each limit of a set. `Operation::weights` and similar
+/// methods take it.
 ///
 /// # Examples
 ///
@@ -24,11 +24,11 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Returns as many weights as `given`.
+    /// Returns the weights `given`.
     ///
     /// # Errors
     ///
-    /// [`SetError::Rates`] if they are more than eight, or none.
+    /// [`SetError::Rates`] if there are no weights, or more than eight.
     pub fn of(given: &[u32]) -> Result<Self, SetError> {
         if !(1..=MOST_RATES).contains(&given.len()) {
             return Err(SetError::Rates { given: given.len() });
@@ -47,9 +47,9 @@ impl Weights {
     /// Lets a weight above a limit take the whole limit, and owe the rest once the request goes. By
     /// default such a request is refused.
     ///
-    /// For weights that are estimates, such as the tokens of a prompt and of the answer that may
-    /// come: the request may cost less, and the service decides. Heeded by strategies with
-    /// several send rates (`StrategyBuilder::also`).
+    /// It is for weights that are estimates, such as the tokens of a prompt and of its answer. The
+    /// request may cost less, and the service decides. Only strategies with several send rates
+    /// (`StrategyBuilder::also`) use this setting.
     #[must_use]
     pub const fn up_to_capacity(mut self) -> Self {
         self.up_to_capacity = true;
@@ -78,7 +78,7 @@ impl Weights {
     }
 }
 
-/// Of one to eight weights, or it does not compile.
+/// Any number of weights but one to eight is a compile error.
 impl<const N: usize> From<[u32; N]> for Weights {
     fn from(given: [u32; N]) -> Self {
         const { assert!(N >= 1 && N <= MOST_RATES, "a set has one to eight rates") };
