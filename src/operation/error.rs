@@ -51,8 +51,8 @@ impl Stop {
         self.attempts
     }
 
-    /// Returns the delay that a retry would have had if the quota or the time had allowed it, else
-    /// zero.
+    /// Returns the delay that a retry would have had if the quota or the time had allowed it, or the
+    /// wait that the service asked for with the last failure if that is longer. Else zero.
     #[must_use]
     pub const fn backoff(&self) -> Duration {
         self.backoff
@@ -65,8 +65,9 @@ impl Stop {
         Duration::from_nanos(self.delay)
     }
 
-    /// Returns how long the next attempt would have had to wait, for a backoff or for a turn to
-    /// send. It is zero if no attempt was to follow.
+    /// Returns how long the next attempt would have had to wait: for a backoff, for a turn to send,
+    /// or because the service asked for it. Zero if no attempt was to follow and the service asked
+    /// for nothing.
     #[must_use]
     pub const fn wait(&self) -> Duration {
         match self.reason {
@@ -181,8 +182,7 @@ impl<E> RunError<E> {
         self.stop.attempts()
     }
 
-    /// Returns the delay that a retry would have had if the quota or the time had allowed it, else
-    /// zero.
+    /// Returns how long a retry would have been delayed: see [`Stop::backoff`].
     #[must_use]
     pub const fn backoff(&self) -> Duration {
         self.stop.backoff()

@@ -41,6 +41,23 @@ const fn out_of_time(wait: u64, left: u64) -> StopReason {
     StopReason::OutOfTime { wait, left }
 }
 
+/// Whatever ends the operation: attempts, a final failure, or a strategy that sends once.
+#[test]
+fn the_wait_that_the_service_asked_for_is_in_the_error() {
+    let two = Duration::from_secs(2);
+    let hint = RetryAfter::AtLeast(two);
+    let once = Standard::builder().max_attempts(1).build().unwrap();
+    for failure in [Failure::throttling(), Failure::not_retryable()] {
+        let failure = failure.with_retry_after(hint);
+        let stopped = once.run(|_| Err::<(), _>(failure)).unwrap_err();
+        assert_eq!((stopped.wait(), stopped.attempts()), (two, 1), "{stopped}");
+        let stopped = once
+            .run(|_| Err::<(), _>(Failure::throttling()))
+            .unwrap_err();
+        assert_eq!(stopped.wait(), Duration::ZERO);
+    }
+}
+
 #[test]
 fn backoff_that_would_use_up_the_time_is_refused_at_once_and_costs_nothing() {
     let strategy = standard().build().unwrap();

@@ -5,7 +5,7 @@ use core::time::Duration;
 use super::{Attempts, Step};
 use crate::operation::{Stop, StopReason, Verdict, spent::Doing};
 use crate::{
-    Failure, RetryStrategy, RetryToken, Timestamp,
+    Failure, RetryAfter, RetryStrategy, RetryToken, Timestamp,
     strategy::{EventKind, Reports, hint_too_long, nanos},
     wait::Rest,
 };
@@ -71,6 +71,9 @@ impl<S: RetryStrategy> Attempts<S> {
             .with_idempotency(self.bounds.idempotency)
             .with_max_retry_after(longest)
             .with_time_left(said);
+        let hint = failure
+            .retry_after()
+            .map_or(Duration::ZERO, RetryAfter::span);
         let strategy = &self.open.strategy;
         let next = match strategy.refresh_retry_token(token, failure, reports) {
             Ok(token) => token,
@@ -85,7 +88,7 @@ impl<S: RetryStrategy> Attempts<S> {
                     (delay, _) => delay,
                 };
                 return Err(Stop {
-                    backoff: refused.backoff(),
+                    backoff: refused.backoff().max(hint),
                     delay: nanos(delay),
                     ..self.stop_for(reason)
                 });
@@ -105,7 +108,10 @@ impl<S: RetryStrategy> Attempts<S> {
         };
         self.open.token = Some(next);
         self.open.give_up(reports);
-        Err(self.stop_for(reason))
+        Err(Stop {
+            backoff: hint,
+            ..self.stop_for(reason)
+        })
     }
 
     /// Returns why there is no other attempt, whatever the strategy says.
