@@ -87,7 +87,7 @@ pub struct Reported<T> {
     heard: Option<Box<Heard>>,
 }
 
-/// What was reported.
+/// The reports of an attempt.
 #[derive(Clone, Copy, Default)]
 struct Heard {
     limits: Option<LimitReports>,
@@ -108,7 +108,7 @@ impl<T> Reported<T> {
         self.value
     }
 
-    /// Returns what was reported. `clock` has the time of the response.
+    /// Returns the reports. `clock` has the time of the response.
     fn reports<'a>(&'a self, clock: &'a dyn Clock) -> Reports<'a> {
         let heard = self.heard.as_deref();
         Reports {

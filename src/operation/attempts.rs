@@ -36,8 +36,8 @@ mod conclude;
 /// [`Waiter`](crate::operation::Waiter) drives it in a task, [`wait_blocking`](Self::wait_blocking)
 /// on a thread.
 ///
-/// Times come from the host, in the form of a clock or of a [`Timestamp`]. They have to be of the
-/// [strategy's clock](RetryStrategy::clock).
+/// Times come from the host, in the form of a clock or of a [`Timestamp`]. All times have to come
+/// from the [strategy's clock](RetryStrategy::clock).
 ///
 /// # Examples
 ///

@@ -53,7 +53,7 @@ impl<S: RetryStrategy> Detached<S> {
         if let Some(token) = self.open.token.take() {
             let token = token.with_max_retry_after(self.max_retry_after);
             let failure = failure.with_retry_safety(RetrySafety::No);
-            // What the strategy decides changes nothing about a response that has begun.
+            // The strategy's decision changes nothing about a response that has begun.
             let strategy = &self.open.strategy;
             let _refused = strategy.refresh_retry_token(token, &failure, reports);
         }

@@ -148,8 +148,8 @@ impl<E> RunError<E> {
         self.error.as_ref()
     }
 
-    /// Returns the error of the last attempt, or the stop if no attempt was made, or if the attempt
-    /// was cut off because its time was up.
+    /// Returns the error of the last attempt, or the stop if there is no error. Then no attempt was
+    /// made, or the attempt was cut off.
     ///
     /// # Errors
     ///

@@ -39,7 +39,7 @@ const LONG_WAIT: Duration = Duration::from_secs(1);
 ///
 /// A control law moves the send rate, and the caller chooses the law. [`ControlLaw::Aws`] is the
 /// published law, to the letter. [`ControlLaw::Paced`] is paceline's law ([`paced`](Self::paced)).
-/// It sends two to three times as much where one client has a limit alone.
+/// The paced law sends two to three times as much where one client has a limit alone.
 ///
 /// All operations of one strategy share one send rate. Use a strategy for each resource that is
 /// throttled separately: for S3 a prefix, for DynamoDB a table. Otherwise one hot resource slows
@@ -111,7 +111,8 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Creates the send rates of a member, which start at `now`: the first one, and the set of all.
+    /// Creates the send rates of a member, which start at `now`. Returns the first rate, and the
+    /// set of all rates.
     fn rates(&self, now: Timestamp) -> (Arc<SendRate>, SendSet<Arc<SendRate>>) {
         let rate = match (self.law, self.paced) {
             (ControlLaw::Paced, settings) if self.stall_timeout.is_some() => SendRate::paced(
@@ -161,8 +162,8 @@ impl Adaptive {
     /// Creates a strategy for pipelines, which copy, load or delete many objects and may lose none.
     /// It is [`paced`](Self::paced), and retries throttled requests until they succeed.
     ///
-    /// - A throttled attempt does not count as one of `max_attempts` and takes nothing from the
-    ///   quota, because the send rate holds the next attempt back. Other failures are limited as
+    /// - A throttled attempt does not count for `max_attempts` and takes nothing from the quota,
+    ///   because the send rate holds the next attempt back. Other failures are limited as
     ///   ever. An outage of half a minute loses operations unless each operation has twenty
     ///   attempts and each worker 280 tokens of the quota
     ///   (`.max_attempts(20).quota_capacity(280 * workers)`).

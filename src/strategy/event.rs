@@ -43,7 +43,7 @@ pub enum EventKind<'a> {
         /// The attempts that were sent, counted as for a success.
         attempts: u32,
     },
-    /// An attempt failed, and another one follows.
+    /// An attempt failed, and another attempt follows.
     Retrying {
         /// The number of the attempt that failed.
         attempt: u32,

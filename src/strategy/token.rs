@@ -38,7 +38,7 @@ impl StrategyId {
 
 /// The state of one operation between attempts.
 ///
-/// A token is moved into every call that uses it up, so using one twice does not compile:
+/// A token is moved into every call that uses it up, so using a token twice does not compile:
 ///
 /// ```compile_fail,E0382
 /// use paceline::{RetryStrategy, Standard, strategy::Reports};
@@ -128,8 +128,8 @@ impl Terms {
         flags: 0,
     };
 
-    /// Returns the terms of a first attempt: the time left, whether the attempt waits in line for
-    /// this time, the longest wait that the service may ask for, and whether there is a hook.
+    /// Returns the terms of a first attempt. `waits_out` says whether it waits in line for all of
+    /// `left`. `longest_wait` is the longest wait that the service may ask for.
     pub(super) fn of_first(
         left: Option<Duration>,
         waits_out: bool,

@@ -406,7 +406,7 @@ fn sooner<L: Limit>(first: Option<Refusal<L>>, second: Refusal<L>) -> Refusal<L>
     }
 }
 
-/// Whether a member is open, its rank, and what is left of it.
+/// Whether a member is open, its rank, and the tokens left.
 type Rank = (bool, u64, u64);
 
 /// The order in which members are asked: first the open members, by rank and by the tokens left.

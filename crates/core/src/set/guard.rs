@@ -72,13 +72,13 @@ impl<R: Deref<Target = SendRate>, const N: usize> SetGuard<R, N> {
     /// back. Calls `now` only if the request has not gone yet.
     ///
     /// A place that is not the last to come due is taken late, when its turn would come shortly
-    /// before the last one. So a waiter stands in no line for much longer than it has to. The place
-    /// is early by at most the time in which its own tokens are minted, and by at most half of the
-    /// wait. Without this slack a waiter would look again after the difference of the two turns:
-    /// some nanoseconds, where limits bind in proportion. All turns are looked at before anything
-    /// is claimed. So a request that waits for one limit takes nothing of another. A claim can
-    /// still fail, because another request came first. The places that were claimed before then go
-    /// back to their lines.
+    /// before the last turn. So a waiter stands in no line for much longer than it has to. The
+    /// place is early by at most the time in which its own tokens are minted, and by at most half
+    /// of the wait. Without this slack a waiter would look again after the difference of the two
+    /// turns: some nanoseconds, where limits bind in proportion. All turns are looked at before
+    /// anything is claimed. So a request that waits for one limit takes nothing of another. A claim
+    /// can still fail, because another request came first. The places that were claimed before then
+    /// go back to their lines.
     pub(crate) fn claim_with(
         &mut self,
         now: impl FnOnce() -> Timestamp,
