@@ -144,7 +144,8 @@ impl InLine for Places {
     fn limit(&self) -> usize {
         match self {
             Self::Several(places) => places.limit(),
-            Self::One(_) | Self::Pool(_) | Self::Gone(_) => 0,
+            Self::Pool(places) => places.limit_of_member(),
+            Self::One(_) | Self::Gone(_) => 0,
         }
     }
 }
@@ -247,6 +248,17 @@ impl SendTurn {
             Holds::InLine(places) => Some(places.limit()),
             Holds::AtGate(_) => None,
             _ => Some(0),
+        }
+    }
+
+    /// Returns the member whose turn comes first; 0 where there is one.
+    pub(super) fn member(&mut self) -> usize {
+        match &*self.holds {
+            Holds::InLine(places) => match places.held() {
+                Places::Pool(places) => places.limit(),
+                _ => 0,
+            },
+            _ => 0,
         }
     }
 

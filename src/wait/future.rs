@@ -34,7 +34,7 @@ impl<L: Limit, C: Clock, Z: Sleep> Acquire<L, C, Z> {
     fn poll_once(&mut self, cx: &mut Context<'_>) -> Poll<Result<L::Permit, L::Error>> {
         // The stage that stands in while the next stage is computed.
         let wait = Duration::ZERO;
-        let refused = Stage::Done(Err(L::refused(0, AcquireError::NotInTime { wait })));
+        let refused = Stage::Done(Err(L::refused(0, 0, AcquireError::NotInTime { wait })));
         if let Stage::Asking(ask) = &self.0 {
             if let Some(permit) = ask.try_first() {
                 return Poll::Ready(Ok(permit));
@@ -48,7 +48,7 @@ impl<L: Limit, C: Clock, Z: Sleep> Acquire<L, C, Z> {
             Stage::Done(done) => Poll::Ready(*done),
             Stage::InLine(place, waiter) => {
                 let polled = waiter.poll_place(&mut place.0, cx);
-                polled.map_err(|why| L::refused(place.limit(), why))
+                polled.map_err(|why| place.refused(why))
             }
             Stage::Asking(_) => Poll::Pending,
         }

@@ -410,7 +410,7 @@ impl<L: Limit, C: Clock, Z> AcquireRequest<L, C, Z, L::Weights> {
             return Ok(permit);
         }
         let (mut place, _) = self.take_place()?;
-        blocking::block(&mut place.0).map_err(|why| L::refused(place.limit(), why))
+        blocking::block(&mut place.0).map_err(|why| place.refused(why))
     }
 
     /// Waits for the tokens in a task. The future is `Send` if its parts are, and may be dropped at

@@ -100,6 +100,11 @@ impl<L: Limit, C: Clock> PlaceInLine<L, C> {
     pub fn limit(&self) -> usize {
         self.0.limit()
     }
+
+    pub(super) fn refused(&self, why: AcquireError) -> L::Error {
+        let held = &self.0.held;
+        L::refused(held.limit(), held.limit_of_member(), why)
+    }
 }
 
 impl<H: InLine, C: Clock> Waiting<H, C> {
@@ -113,6 +118,10 @@ impl<H: InLine, C: Clock> Waiting<H, C> {
 
     pub(crate) fn limit(&self) -> usize {
         self.held.limit()
+    }
+
+    pub(crate) const fn held(&self) -> &H {
+        &self.held
     }
 
     pub(crate) fn claim(&mut self) -> Result<H::Permit, Duration> {

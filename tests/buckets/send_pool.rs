@@ -169,11 +169,10 @@ fn the_first_turn_is_kept_and_the_others_go_back() {
     let rates = [with_taken(4, 4), with_taken(8, 8)];
     let pool = SendPool::new(rates.each_ref()).expect("a pool");
     let mut places = [(); 3].map(|()| pool.reserve(ms(0), 1).expect("a place"));
-    // Alone in line it is the turn of the faster one. Behind two the rates add up, less what the
-    // other line may have minted of a token.
+    // Alone in line the request has the faster turn. Behind two others the rates add up: three
+    // tokens of twelve a second.
     assert_eq!(places[0].claim(ms(0)).map(drop), Err(wait(125)));
-    let least = Duration::from_nanos(166_666_667);
-    assert_eq!(places[2].claim(ms(0)).map(drop), Err(least));
+    assert_eq!(places[2].claim(ms(0)).map(drop), Err(wait(250)));
     assert_eq!(places[0].claim(ms(125)).map(|p| p.index()), Ok(1));
     assert_eq!(
         places[0].claim(ms(500)).map(|p| p.index()),
@@ -192,6 +191,67 @@ fn the_first_turn_is_kept_and_the_others_go_back() {
         .each_ref()
         .map(|rate| rate.try_acquire(ms(250)).map(drop));
     assert_eq!(waits, [Err(wait(250)), Err(wait(125))]);
+}
+
+/// What a line has minted for a request ahead serves another request, if the request ahead goes by
+/// another line.
+#[test]
+fn no_wait_is_longer_than_what_follows() {
+    let minute = Duration::from_secs(60);
+    let slow = || {
+        let rate = SendRate::paced(PacedSettings::fixed(1, minute).expect("in range"), ms(0));
+        assert!(rate.try_acquire(ms(0)).is_ok());
+        rate
+    };
+    let rates = [slow(), slow()];
+    let pool = SendPool::new(rates.each_ref()).expect("a pool");
+    let mut first = pool.reserve(ms(59_000), 1).expect("a place");
+    let mut second = pool.reserve(ms(59_000), 1).expect("a place");
+    let foretold = second.claim(ms(59_000)).map(drop).expect_err("it is early");
+    assert!(foretold <= wait(1_001), "{foretold:?}");
+    let went = [&mut first, &mut second].map(|place| place.claim(ms(60_001)).map(|p| p.index()));
+    assert_eq!(went, [Ok(0), Ok(1)]);
+}
+
+/// Two requests of ten tokens are ahead, for which four lines have minted nine each.
+#[test]
+fn a_light_request_is_not_foretold_the_wait_of_heavy_ones() {
+    let rates = [(); 4].map(|()| with_taken(10, 10));
+    let pool = SendPool::new(rates.each_ref()).expect("a pool");
+    let mut heavy = [(); 2].map(|()| pool.reserve(ms(0), 10).expect("a place"));
+    let mut light = pool.reserve(ms(900), 1).expect("a place");
+    let foretold = light.claim(ms(900)).map(drop).expect_err("it is behind");
+    assert!(foretold <= wait(100), "{foretold:?}");
+    for place in &mut heavy {
+        assert!(place.claim(ms(1_001)).is_ok());
+    }
+    assert!(light.claim(ms(1_001)).is_ok());
+}
+
+#[test]
+fn a_refusal_is_that_of_a_closed_member_which_opens_first() {
+    let hundred = Duration::from_secs(100);
+    let slow = SendRate::paced(PacedSettings::fixed(1, hundred).expect("in range"), ms(0));
+    assert!(slow.try_acquire(ms(0)).is_ok());
+    let paused = fixed(100);
+    let pause = Outcome::ThrottledFor(wait(1_000));
+    paused.record(ms(0), SendPermit::sent_at(ms(0)), pause);
+    let pool = SendPool::new([&slow, &paused]).expect("a pool");
+    let Err(PoolError::Member { index: 1, error }) = pool.try_acquire(ms(0), 1) else {
+        panic!("the second opens first");
+    };
+    let opens = error.wait().expect("a wait");
+    assert!((wait(1_000)..wait(1_100)).contains(&opens), "{opens:?}");
+    // A weight that the open member never has is no reason to give up.
+    let small = fixed(5);
+    let large = fixed(10);
+    large.record(ms(0), SendPermit::sent_at(ms(0)), pause);
+    let pool = SendPool::new([&small, &large]).expect("a pool");
+    let refused = pool.try_acquire(ms(0), 8).map(drop);
+    assert!(
+        matches!(refused, Err(PoolError::Member { index: 1, .. })),
+        "{refused:?}"
+    );
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use alloc::sync::Arc;
 use core::time::Duration;
+use std::sync::Mutex;
 
 use paceline::{
     Adaptive, Clock, ControlLaw, Failure, Operation, RetryAfter, RetryStrategyExt, SendSet,
@@ -9,7 +10,7 @@ use paceline::{
     law::{DeclaredSettings, Dimension, LimitReport, LimitReports, PacedSettings, Reset},
     operation::{Next, StopReason},
     set::Weights,
-    strategy::Reports,
+    strategy::{EventKind, Reports},
 };
 
 use crate::support::{Hands, ms};
@@ -32,6 +33,29 @@ fn limited(strategy: &Adaptive) -> Vec<bool> {
     let now = strategy.clock().now();
     let first = strategy.sets().iter().flat_map(|set| set.rates().take(1));
     first.map(|rate| rate.snapshot(now).enabled).collect()
+}
+
+#[test]
+fn a_long_wait_shows_the_line_of_its_member() {
+    let waiting = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&waiting);
+    let hands = Arc::new(Hands::default());
+    let strategy = Adaptive::builder()
+        .paced(PacedSettings::fixed(40, MINUTE).expect("in range"))
+        .members(2)
+        .choosing(|member| (member.index == 1).then_some(0))
+        .clock(Arc::clone(&hands) as Arc<dyn Clock>)
+        .on_event(move |event| {
+            if let EventKind::LongWait { rate, .. } = &event.kind {
+                seen.lock().expect("no test panicked").push(rate.waiting);
+            }
+        })
+        .build()
+        .expect("in range");
+    let mut attempts = [(); 2].map(|()| Operation::new(&strategy).start());
+    assert!(matches!(attempts[0].next(&hands, None), Next::Send(_)));
+    assert!(matches!(attempts[1].next(&hands, None), Next::InLine(_)));
+    assert_eq!(*waiting.lock().expect("no test panicked"), [1]);
 }
 
 #[test]

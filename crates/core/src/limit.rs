@@ -31,6 +31,18 @@ pub trait InLine {
     fn limit(&self) -> usize {
         0
     }
+
+    /// Returns the limit that the request waits for at the nearest member of a pool; 0 elsewhere.
+    fn limit_of_member(&self) -> usize {
+        0
+    }
+
+    /// Returns the time in which the request's tokens are minted, the time in which the tokens were
+    /// minted that are there for waiters ahead, and for how long nothing goes. Pools ask their
+    /// members.
+    fn pace(&self, _: Timestamp) -> [Duration; 3] {
+        [Duration::ZERO; 3]
+    }
 }
 
 impl<R: Deref<Target = SendRate>> InLine for PlaceGuard<R> {
@@ -48,6 +60,10 @@ impl<R: Deref<Target = SendRate>> InLine for PlaceGuard<R> {
         if self.give_up() {
             self.rate().wake_due(now());
         }
+    }
+
+    fn pace(&self, now: Timestamp) -> [Duration; 3] {
+        Self::pace(self, now)
     }
 }
 
@@ -74,6 +90,10 @@ impl<R: Deref<Target = SendRate>, const N: usize> InLine for SetGuard<R, N> {
     fn limit(&self) -> usize {
         self.latest
     }
+
+    fn pace(&self, now: Timestamp) -> [Duration; 3] {
+        self.pace(now)
+    }
 }
 
 /// The time by which tokens have to come.
@@ -98,6 +118,9 @@ impl Deadline {
         Some((deadline, deadline.saturating_since(now)))
     }
 }
+
+/// What [`Limit::ahead`] returns.
+pub(crate) type Ahead = (Option<Duration>, [Duration; 3], usize);
 
 /// The limits of a limiter: a pointer to a [`SendRate`], a [`SendSet`], or a
 /// [`SendPool`](crate::SendPool) of either. No other type can implement this trait.
@@ -157,9 +180,9 @@ pub trait Limit: Sized {
     #[doc(hidden)]
     fn note(&self, now: impl FnOnce() -> Timestamp, permit: Self::Permit, outcome: Outcome);
 
-    /// Returns the error of a request that `limit` refuses.
+    /// Returns the error of a request that `limit` refuses, in a pool the limit `of_member`.
     #[doc(hidden)]
-    fn refused(limit: usize, why: AcquireError) -> Self::Error;
+    fn refused(limit: usize, of_member: usize, why: AcquireError) -> Self::Error;
 
     /// Returns the wait that a refused request would have had, or `None` if it can never go.
     #[doc(hidden)]
@@ -170,15 +193,16 @@ pub trait Limit: Sized {
     #[doc(hidden)]
     fn room(&self, now: Timestamp, weights: &Self::Weights, class: Class) -> (u64, bool);
 
-    /// Returns the wait of a request at the end of the line, and the time in which its tokens are
-    /// minted. The wait is `None` if the tokens are there. The error says why it is refused.
+    /// Returns the wait of a request at the end of the line, how fast the line mints as
+    /// [`InLine::pace`] says, and the limit that the request waits for. The wait is `None` if the
+    /// tokens are there. The error says why the request is refused.
     #[doc(hidden)]
     fn ahead(
         &self,
         now: Timestamp,
         weights: &Self::Weights,
         class: Class,
-    ) -> Result<(Option<Duration>, Duration), Self::Error>;
+    ) -> Result<Ahead, Self::Error>;
 
     /// Returns `true` if both are the same limiter.
     #[doc(hidden)]
@@ -265,7 +289,7 @@ impl<R: Deref<Target = SendRate>> Limit for R {
         self.record_with(now, permit, outcome);
     }
 
-    fn refused(_: usize, why: AcquireError) -> AcquireError {
+    fn refused(_: usize, _: usize, why: AcquireError) -> AcquireError {
         why
     }
 
@@ -277,15 +301,10 @@ impl<R: Deref<Target = SendRate>> Limit for R {
         self.ask(now, *weight, class).room()
     }
 
-    fn ahead(
-        &self,
-        now: Timestamp,
-        weight: &u32,
-        class: Class,
-    ) -> Result<(Option<Duration>, Duration), AcquireError> {
+    fn ahead(&self, now: Timestamp, weight: &u32, class: Class) -> Result<Ahead, AcquireError> {
         let ask = self.ask(now, *weight, class);
         ask.check()?;
-        Ok((ask.wait(), ask.span()))
+        Ok((ask.wait(), ask.pace(), 0))
     }
 
     fn is_same(&self, other: &Self) -> bool {
@@ -349,7 +368,7 @@ impl<R: Deref<Target = SendRate> + Clone, const N: usize> Limit for SendSet<R, N
         self.record(now(), &permit, outcome);
     }
 
-    fn refused(limit: usize, error: AcquireError) -> SetError {
+    fn refused(limit: usize, _: usize, error: AcquireError) -> SetError {
         SetError::Limit { limit, error }
     }
 
@@ -368,7 +387,7 @@ impl<R: Deref<Target = SendRate> + Clone, const N: usize> Limit for SendSet<R, N
         now: Timestamp,
         weights: &Self::Weights,
         class: Class,
-    ) -> Result<(Option<Duration>, Duration), SetError> {
+    ) -> Result<Ahead, SetError> {
         self.ahead(now, weights.as_ref().map_err(|error| *error)?, class)
     }
 

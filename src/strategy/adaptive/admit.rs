@@ -111,7 +111,8 @@ impl Adaptive {
         }
         if wait >= LONG_WAIT && self.engine.is_heard() && !mem::replace(&mut turn.explained, true) {
             let limit = turn.limit().unwrap_or(0);
-            if let Some(rate) = self.set.rates().nth(limit) {
+            let set = self.sets().get(turn.member()).unwrap_or(&self.set);
+            if let Some(rate) = set.rates().nth(limit) {
                 let kind = EventKind::LongWait {
                     wait,
                     limit,

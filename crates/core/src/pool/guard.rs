@@ -12,8 +12,8 @@ use crate::limit::{InLine, Limit};
 pub(super) struct Place<H> {
     pub(super) index: usize,
     pub(super) held: H,
-    /// The time in which the request's tokens are minted.
-    pub(super) span: Duration,
+    /// How fast the line mints, by the last look: see [`InLine::pace`].
+    pub(super) pace: [Duration; 3],
     /// The time until the turn, by the last look.
     pub(super) wait: Duration,
 }
@@ -28,48 +28,41 @@ pub struct PoolGuard<L: Limit, const N: usize> {
     pub(super) nearest: usize,
 }
 
-/// Returns the index of the place whose turn comes first, and the least time until any turn comes.
-/// Each of `places` has its index, its wait and its span.
+/// Returns the index of the place whose turn comes first, and a time before which no turn comes at
+/// today's rates. Each of `places` has its index, its wait and its pace.
 ///
-/// A request ahead in one line may go by another line, so the lines together are as fast as the sum
-/// of their rates. When the turn comes, each line but one has minted a part of a token that serves
-/// no request. No line brings a turn sooner than it mints the request's own tokens.
+/// A request ahead in one line may go by another line, so that the lines together serve the requests
+/// ahead as fast as the sum of their rates. Let `w` be the own tokens, `rᵢ` the rate of a line, `tᵢ`
+/// the wait in it, and `uᵢ` what it has minted for the waiters ahead. Then `tᵢ·rᵢ + uᵢ` tokens stand
+/// there up to the own ones. At least the least of these go before the turn, and all lines
+/// together have `Σuᵢ` of them now. So the turn comes after `(min(tᵢ·rᵢ + uᵢ) − Σuᵢ) / Σrᵢ`. Nor does
+/// it come before some line has minted the own tokens: after `min(w − uᵢ)/rᵢ`. Where nothing goes in
+/// any line for a while, all times count from the first end of that.
 pub(super) fn foretold(
-    places: impl Iterator<Item = (usize, Duration, Duration)>,
+    places: impl Iterator<Item = (usize, Duration, [Duration; 3])> + Clone,
 ) -> (usize, Duration) {
-    let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX).max(1);
-    let (mut turns, mut tokens) = (Together::default(), Together::default());
-    let (mut parts, mut least, mut nearest) = (0_u64, u64::MAX, (Duration::MAX, 0));
-    for (index, wait, span) in places {
-        turns.add(nanos(wait));
-        tokens.add(nanos(span));
-        least = least.min(nanos(wait).min(nanos(span)));
+    let nanos = |span: Duration| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX);
+    let closed = places.clone().map(|(.., [.., closed])| nanos(closed)).min();
+    let closed = closed.unwrap_or(0);
+    // Rates are own weights in a nanosecond, with 88 fraction bits.
+    let (mut ahead, mut there, mut rates) = (u128::MAX, 0_u128, 0_u128);
+    let (mut least, mut nearest) = (u64::MAX, (u64::MAX, 0));
+    for (index, wait, [span, minted, _]) in places {
+        let [wait, span, minted] = [wait, span, minted].map(nanos);
+        let rate = (1_u128 << 88).wrapping_div(span.max(1).into());
+        let of = |nanos: u64| rate.saturating_mul(nanos.into());
+        let open = wait.saturating_sub(closed);
+        ahead = ahead.min(of(open.saturating_add(minted)));
+        there = there.saturating_add(of(minted));
+        rates = rates.saturating_add(rate);
+        least = least.min(span.saturating_sub(minted));
         nearest = nearest.min((wait, index));
-        parts = parts.saturating_add(1);
     }
-    let parts = tokens.nanos().saturating_mul(parts.saturating_sub(1));
-    let wait = turns.nanos().saturating_sub(parts).max(least);
+    let lacking = ahead.saturating_sub(there).saturating_add(rates >> 1);
+    let wait = lacking.checked_div(rates);
+    let wait = wait.map_or(u64::MAX, |wait| u64::try_from(wait).unwrap_or(u64::MAX));
+    let wait = wait.max(least).saturating_add(closed).min(nearest.0).max(1);
     (nearest.1, Duration::from_nanos(wait))
-}
-
-/// A frequency, summed over all lines: events in a nanosecond, with 127 fraction bits.
-#[derive(Default)]
-struct Together(u128);
-
-impl Together {
-    const ONE: u128 = 1 << 127;
-
-    /// Adds a line with an event every `nanos` nanoseconds.
-    fn add(&mut self, nanos: u64) {
-        let rate = Self::ONE.checked_div(nanos.into());
-        self.0 = self.0.saturating_add(rate.unwrap_or(Self::ONE));
-    }
-
-    /// Returns the nanoseconds from one event to the next.
-    fn nanos(&self) -> u64 {
-        let nanos = Self::ONE.checked_div(self.0);
-        nanos.map_or(u64::MAX, |nanos| u64::try_from(nanos).unwrap_or(u64::MAX))
-    }
 }
 
 impl<L: Limit, const N: usize> PoolGuard<L, N> {
@@ -88,14 +81,22 @@ impl<L: Limit, const N: usize> PoolGuard<L, N> {
                     self.give_up(now);
                     return Ok(claimed);
                 }
-                Err(wait) => place.wait = wait,
+                Err(wait) => {
+                    place.wait = wait;
+                    place.pace = place.held.pace(now);
+                }
             }
         }
         let places = self.places.iter().flatten();
-        let places = places.map(|place| (place.index, place.wait, place.span));
+        let places = places.map(|place| (place.index, place.wait, place.pace));
         let (nearest, wait) = foretold(places);
         self.nearest = nearest;
         Err(wait)
+    }
+
+    fn nearest(&self) -> Option<&Place<L::Held>> {
+        let mut places = self.places.iter().flatten();
+        places.find(|place| place.index == self.nearest)
     }
 
     fn give_up(&mut self, now: Timestamp) {
@@ -134,6 +135,14 @@ impl<L: Limit, const N: usize> InLine for PoolGuard<L, N> {
 
     fn limit(&self) -> usize {
         self.nearest
+    }
+
+    fn limit_of_member(&self) -> usize {
+        self.nearest().map_or(0, |place| place.held.limit())
+    }
+
+    fn pace(&self, _: Timestamp) -> [Duration; 3] {
+        self.nearest().map(|place| place.pace).unwrap_or_default()
     }
 }
 

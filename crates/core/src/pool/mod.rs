@@ -22,7 +22,7 @@ use core::time::Duration;
 use guard::{Place, foretold};
 
 use crate::law::{LimitReports, Observed};
-use crate::limit::{AskedFor, Deadline, Limit};
+use crate::limit::{Ahead, AskedFor, Deadline, Limit};
 use crate::set::MOST_RATES;
 use crate::{AcquireError, Class, Outcome, Timestamp};
 
@@ -57,9 +57,12 @@ pub type MostLeft = fn(&MemberSnapshot) -> Option<u64>;
 /// - **Later.** A request that waits takes a place in the line of each member: first come, first
 ///   served in each. The request takes the first turn that comes. Its other places go back, and the
 ///   requests behind move up. So a request waits no longer than in the line of any one member.
-/// - **How long.** Each request ahead may go by any member. So a wait is the least time that all
-///   members together take for the requests ahead. A request is refused at once if this time
-///   exceeds its deadline, and otherwise when the deadline is over.
+/// - **How long.** A request ahead may go by any member, so a wait is the time before which no turn
+///   comes at today's rates, and a turn may come later. A deadline refuses a request at once only if
+///   the turn surely comes too late.
+/// - **Beside others.** A request of a member alone counts every waiter of the pool as ahead, though
+///   that waiter may go by another member. So its forecast is too long, and so is the `waiting` of a
+///   rate that several sets share: a waiter has a place there for each set.
 ///
 /// `N` is the most members that the pool has room for, eight by default. A member may also be used
 /// alone, and belong to several pools and sets, but stands once in a pool. Sets of one pool may
@@ -146,7 +149,7 @@ impl<L: Limit + Clone, const N: usize> SendPool<L, N> {
     pub fn of(members: impl IntoIterator<Item = L>) -> Result<Self, PoolError<L::Error>> {
         let mut members = members.into_iter().fuse();
         let mut count = 0_usize;
-        let Some(first) = members.next().filter(|_| N > 0) else {
+        let Some(first) = members.next() else {
             return Err(PoolError::Members { given: 0, most: N });
         };
         let mut next = Some(first.clone());
@@ -351,14 +354,27 @@ where
         class: Class,
     ) -> Result<PoolPermit<L::Permit>, PoolError<L::Error>> {
         let mut refusal = None;
-        for index in order.first() {
+        let asked = order.first().count();
+        for (place, index) in order.all().enumerate() {
             let Some(member) = self.members().get(index) else {
                 continue;
             };
-            match member.take_now(weights, class, || now) {
-                Ok(permit) => return Ok(PoolPermit::new(index, permit)),
-                Err(error) => refusal = Some(sooner::<L>(refusal, (index, error))),
-            }
+            let error = if place < asked {
+                match member.take_now(weights, class, || now) {
+                    Ok(permit) => return Ok(PoolPermit::new(index, permit)),
+                    Err(error) => error,
+                }
+            } else {
+                // A closed member may have the tokens sooner than those that are open.
+                match member.ahead(now, &weights, class) {
+                    Ok((wait, _, limit)) => {
+                        let wait = wait.unwrap_or(Duration::from_nanos(1));
+                        L::refused(limit, 0, AcquireError::NotInTime { wait })
+                    }
+                    Err(error) => error,
+                }
+            };
+            refusal = Some(sooner::<L>(refusal, (index, error)));
         }
         Err(order.refused::<L>(refusal))
     }
@@ -500,25 +516,34 @@ where
         let members = |index| self.members().get(index);
         for (ahead, index) in ahead.iter_mut().zip(order.all()) {
             match members(index).map(|member| member.ahead(now, &weights, class)) {
-                Some(Ok((wait, span))) => *ahead = Some((index, wait.unwrap_or_default(), span)),
+                Some(Ok((wait, pace, limit))) => {
+                    *ahead = Some((index, wait.unwrap_or_default(), pace, limit));
+                }
                 Some(Err(error)) => refusal = refusal.or(Some((index, error))),
                 None => {}
             }
         }
         let ahead = ahead.into_iter().flatten();
-        let (nearest, wait) = foretold(ahead.clone());
-        if patience.is_some_and(|patience| wait > patience) && refusal.is_none() {
-            let error = L::refused(0, AcquireError::NotInTime { wait });
+        let (nearest, wait) = foretold(
+            ahead
+                .clone()
+                .map(|(index, wait, pace, _)| (index, wait, pace)),
+        );
+        let mut limits = ahead.clone().filter(|(index, ..)| *index == nearest);
+        let limit = limits.next().map(|(.., limit)| limit);
+        let is_late = patience.is_some_and(|patience| wait > patience);
+        if let Some(limit) = limit.filter(|_| is_late) {
+            let error = L::refused(limit, 0, AcquireError::NotInTime { wait });
             return Err(order.refused::<L>(Some((nearest, error))));
         }
-        for (place, (index, wait, span)) in held.places.iter_mut().zip(ahead) {
+        for (place, (index, wait, pace, _)) in held.places.iter_mut().zip(ahead) {
             let queue = |member: L| member.hold(weights, class, Deadline::Never, || now);
             match members(index).cloned().map(queue) {
                 Some(Ok((held, _))) => {
                     *place = Some(Place {
                         index,
                         held,
-                        span,
+                        pace,
                         wait,
                     });
                 }
@@ -545,10 +570,10 @@ where
         }
     }
 
-    fn refused(limit: usize, why: AcquireError) -> Self::Error {
+    fn refused(member: usize, limit: usize, why: AcquireError) -> Self::Error {
         PoolError::Member {
-            index: limit,
-            error: L::refused(0, why),
+            index: member,
+            error: L::refused(limit, 0, why),
         }
     }
 
@@ -573,15 +598,21 @@ where
         now: Timestamp,
         weights: &L::Weights,
         class: Class,
-    ) -> Result<(Option<Duration>, Duration), Self::Error> {
-        let mut all = [None; N];
+    ) -> Result<Ahead, Self::Error> {
+        let (mut all, mut refusal) = ([None; N], None);
         for (ahead, (index, member)) in all.iter_mut().zip(self.members().iter().enumerate()) {
-            let (wait, span) = member.ahead(now, weights, class).map_err(of(index))?;
-            *ahead = Some((index, wait.unwrap_or_default(), span));
+            match member.ahead(now, weights, class) {
+                Ok((wait, pace, _)) => *ahead = Some((index, wait.unwrap_or_default(), pace)),
+                Err(error) => refusal = refusal.or(Some(of(index)(error))),
+            }
         }
         let all = all.into_iter().flatten();
-        let spans = all.clone().map(|(_, _, span)| span);
-        Ok((Some(foretold(all).1), spans.min().unwrap_or_default()))
+        let (nearest, wait) = foretold(all.clone());
+        let mut paces = all.filter(|(index, ..)| *index == nearest);
+        match (paces.next(), refusal) {
+            (Some((_, _, pace)), _) => Ok((Some(wait), pace, nearest)),
+            (None, refusal) => Err(refusal.unwrap_or(PoolError::NotChosen)),
+        }
     }
 
     fn is_same(&self, other: &Self) -> bool {

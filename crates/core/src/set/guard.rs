@@ -114,6 +114,12 @@ impl<R: Deref<Target = SendRate>, const N: usize> SetGuard<R, N> {
         Ok(*self.claimed.insert(permit))
     }
 
+    /// Returns how fast the limit mints that the request waits for longest.
+    pub(crate) fn pace(&self, now: Timestamp) -> [Duration; 3] {
+        let latest = self.places.get(self.latest).and_then(Option::as_ref);
+        latest.map(|place| place.pace(now)).unwrap_or_default()
+    }
+
     /// Takes the places that are to be taken now. Returns the limit that the request waits for
     /// longest, with the time after which to look again, or `None` if the request may go.
     fn look(&mut self, now: Timestamp) -> Option<Binding> {
@@ -135,7 +141,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SetGuard<R, N> {
                 continue;
             };
             let ahead = last.saturating_sub(wait.unwrap_or(Duration::ZERO));
-            let is_early = ahead <= place.span(now) && ahead.saturating_mul(2) <= last;
+            let is_early = ahead <= place.pace(now)[0] && ahead.saturating_mul(2) <= last;
             if wait.is_some() && (is_early || ahead <= LEAST) {
                 place.join(now);
             } else {

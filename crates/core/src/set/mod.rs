@@ -25,6 +25,7 @@ use core::time::Duration;
 use core::{array, fmt};
 
 use crate::law::{LimitReports, Observed};
+use crate::limit::Ahead;
 use crate::{
     AcquireError, Background, Class, Outcome, SendPermit, SendRate, Timestamp, WeightError,
 };
@@ -310,27 +311,28 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         })
     }
 
-    /// Returns the wait for the limit that is due last, and the longest time in which a limit mints
-    /// the request's tokens.
+    /// Returns the wait for the limit that is due last, how fast that limit mints, and which it is.
     pub(crate) fn ahead(
         &self,
         now: Timestamp,
         weights: &[u32; N],
         class: Class,
-    ) -> Result<(Option<Duration>, Duration), SetError> {
-        let mut longest = Duration::ZERO;
+    ) -> Result<Ahead, SetError> {
         for (limit, rate, weight) in self.weighed(weights) {
-            let ask = rate.ask(now, weight, class);
-            ask.check().map_err(|error| SetError::Limit {
+            let checked = rate.ask(now, weight, class).check();
+            checked.map_err(|error| SetError::Limit {
                 limit,
                 error: error.into(),
             })?;
-            longest = longest.max(ask.span());
         }
-        let wait = self
-            .binding(now, weights, class)
-            .map(|binding| binding.wait);
-        Ok((wait, longest))
+        let Some(Binding { limit, wait }) = self.binding(now, weights, class) else {
+            return Ok((None, [Duration::ZERO; 3], 0));
+        };
+        let mut binding = self.weighed(weights).filter(|(other, ..)| *other == limit);
+        let pace = binding
+            .next()
+            .map(|(_, rate, weight)| rate.ask(now, weight, class).pace());
+        Ok((Some(wait), pace.unwrap_or_default(), limit))
     }
 
     /// Takes a place in the line of each limit. Each line is first come, first served.

@@ -379,7 +379,7 @@ impl<'a> Engaged<'a> {
 
     /// Returns the line after the pause of `line`: the line that the change at the end of the pause
     /// makes.
-    fn resumed(&self, line: &Line, elapsed: u64) -> Line {
+    pub(super) fn resumed(&self, line: &Line, elapsed: u64) -> Line {
         let state = self.state.load();
         let (end, rate) = match self.reports().pace(state, elapsed) {
             Some(pace) => (pace.until.unwrap_or(elapsed), pace.rate),

@@ -316,12 +316,43 @@ impl Ask<'_> {
         Some(engaged.wait(now, nanos))
     }
 
-    /// Returns the time in which the tokens are minted, at today's rate.
-    pub(crate) fn span(self) -> Duration {
-        let engaged = self.rate.engaged();
-        let line = engaged.and_then(|engaged| engaged.line_at(engaged.law.elapsed(self.now)));
-        let token = line.map_or(0, |line| line.rate.nanos_per_token());
-        Duration::from_nanos(token).saturating_mul(self.weight)
+    /// Returns the time in which the tokens are minted, at today's rate or the rate after a pause;
+    /// the time in which the tokens were minted that are there for the waiters ahead; and for how
+    /// long nothing goes.
+    pub(crate) fn pace(self) -> [Duration; 3] {
+        let Some(engaged) = self.rate.engaged() else {
+            return [Duration::ZERO; 3];
+        };
+        let elapsed = engaged.law.elapsed(self.now);
+        let Some(line) = engaged.line_at(elapsed) else {
+            return [Duration::ZERO; 3];
+        };
+        let barred = engaged.reports().may_go(elapsed, self.weight).err();
+        if line.is_paused() {
+            let resumed = engaged.resumed(&line, elapsed);
+            let token = Duration::from_nanos(resumed.rate.nanos_per_token());
+            let pause = resumed.since.saturating_sub(elapsed);
+            let closed = Duration::from_nanos(pause.max(barred.unwrap_or(0)));
+            return [token.saturating_mul(self.weight), Duration::ZERO, closed];
+        }
+        let closed = Duration::from_nanos(barred.unwrap_or(0));
+        let nanos = line.rate.nanos_per_token();
+        let span = Duration::from_nanos(nanos).saturating_mul(self.weight);
+        if self.class.is_background() {
+            return [span, span, closed];
+        }
+        // What was minted less what was promised, and of that what is not claimed yet.
+        let tokens = engaged.line();
+        let cancelled = tokens.waiters.total();
+        let promised = tokens.issued().less_tokens(cancelled);
+        let open = tokens.open_tokens().saturating_mul(TOKEN);
+        let minted = line.minted_at(elapsed).to_place().since(promised);
+        let there = minted.saturating_add_unsigned(open);
+        let there = u64::try_from(there).unwrap_or(0);
+        let there = u128::from(there).saturating_mul(nanos.into());
+        let there = there.checked_div(TOKEN.into()).unwrap_or(0);
+        let there = u64::try_from(there).unwrap_or(u64::MAX);
+        [span, Duration::from_nanos(there), closed]
     }
 
     /// Returns the whole tokens that are left, of the declared limit with the least or else in the

@@ -259,9 +259,9 @@ impl<R: Deref<Target = SendRate>> PlaceGuard<R> {
         }
     }
 
-    /// Returns the time in which its tokens are minted, at today's rate.
-    pub(crate) fn span(&self, now: Timestamp) -> Duration {
-        self.ask(now).span()
+    /// Returns how fast its line mints: see [`Ask::pace`].
+    pub(crate) fn pace(&self, now: Timestamp) -> [Duration; 3] {
+        self.ask(now).pace()
     }
 
     /// Puts a place that was claimed back into the line, where it was. Where there was no line, it
