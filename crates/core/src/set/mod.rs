@@ -25,7 +25,7 @@ use core::time::Duration;
 use core::{array, fmt};
 
 use crate::law::{LimitReports, Observed};
-use crate::limit::Ahead;
+
 use crate::{
     AcquireError, Background, Class, Outcome, SendPermit, SendRate, Timestamp, WeightError,
 };
@@ -317,7 +317,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> SendSet<R, N> {
         now: Timestamp,
         weights: &[u32; N],
         class: Class,
-    ) -> Result<Ahead, SetError> {
+    ) -> Result<(Option<Duration>, [Duration; 3], usize), SetError> {
         for (limit, rate, weight) in self.weighed(weights) {
             let checked = rate.ask(now, weight, class).check();
             checked.map_err(|error| SetError::Limit {
