@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use paceline::strategy::Reports;
 use paceline::{
-    Clock, ControlLaw, Failure, MonotonicClock, Outcome, RetryStrategyExt, SendPermit, SendRate,
-    Standard, Timestamp,
+    Clock, ControlLaw, Failure, MonotonicClock, Outcome, RetryAfter, RetryStrategy,
+    RetryStrategyExt, SendPermit, SendRate, Standard, Timestamp,
 };
 use paceline_fleet::{Away, Budget, BudgetSet, Fleet, FleetStrategy};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -45,6 +45,9 @@ pub(crate) enum Kind {
     Fleet,
     /// Requests and tokens, whose estimates are off by a factor of three.
     Pair,
+    /// An agent of as many turns as there are workers, with retries that go on; and with the usual ones.
+    Agent,
+    AgentAlone,
 }
 
 /// Where an order stands in the environment of the process.
@@ -57,6 +60,8 @@ impl Order {
             Kind::PacedAlone => "paced",
             Kind::Fleet => "fleet",
             Kind::Pair => "pair",
+            Kind::Agent => "agent",
+            Kind::AgentAlone => "agent-alone",
         };
         let away = match self.away {
             Away::Closed => "closed",
@@ -88,6 +93,8 @@ impl Order {
                 "published" => Kind::PublishedAlone,
                 "paced" => Kind::PacedAlone,
                 "pair" => Kind::Pair,
+                "agent" => Kind::Agent,
+                "agent-alone" => Kind::AgentAlone,
                 _ => Kind::Fleet,
             },
             index: u8::try_from(number(1)).expect("few members"),
@@ -134,9 +141,13 @@ impl Process {
     }
 
     /// Waits for its end.
-    pub(crate) fn end(mut self) {
-        let status = self.0.wait().expect("it ends");
-        assert!(status.success(), "a member failed");
+    pub(crate) fn end(self) {
+        assert!(self.lives(), "a member failed");
+    }
+
+    /// Waits for its end, and returns whether it was a success.
+    pub(crate) fn lives(mut self) -> bool {
+        self.0.wait().expect("it ends").success()
     }
 }
 
@@ -160,6 +171,16 @@ pub(crate) fn obey(order: &Order) {
     let runtime = runtime.expect("a runtime");
     match order.kind {
         Kind::Pair => runtime.block_on(send_pairs(order)),
+        Kind::Agent => {
+            // A turn that fails is the end of all before it.
+            let retries = Standard::builder().max_attempts(100).quota_capacity(10_000);
+            let strategy = retries.build().expect("in range");
+            runtime.block_on(async {
+                let budget = join(order, "agents", order.allowance);
+                take_turns(&FleetStrategy::new(strategy, budget), order).await;
+            });
+        }
+        Kind::AgentAlone => runtime.block_on(take_turns(&Standard::new(), order)),
         _ => runtime.block_on(send(order)),
     }
 }
@@ -187,7 +208,7 @@ impl Gate {
         let law = match order.kind {
             Kind::PublishedAlone => ControlLaw::Aws,
             Kind::PacedAlone => ControlLaw::Paced,
-            Kind::Fleet | Kind::Pair => return Self::Fleet(join(order, "rig", order.allowance)),
+            _ => return Self::Fleet(join(order, "rig", order.allowance)),
         };
         Self::Alone(SendRate::new(law, clock.now()), clock)
     }
@@ -271,6 +292,35 @@ async fn work(gate: &Gate, order: &Order, end: Instant) -> std::io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Takes the turns of an agent. A turn that fails ends the process.
+async fn take_turns(strategy: &impl RetryStrategy, order: &Order) {
+    for _ in 0..order.workers {
+        let turn = strategy.operation().run_async(|_| take_turn(order.service));
+        if turn.await.is_err() {
+            std::process::exit(1);
+        }
+        tokio::time::sleep(order.rest).await;
+    }
+}
+
+/// Sends the request of a turn, on a connection of the turn.
+async fn take_turn(service: u16) -> Result<(), Failure> {
+    let answer = async {
+        let mut stream = TcpStream::connect(("127.0.0.1", service)).await?;
+        stream.write_u8(b'.').await?;
+        Ok::<_, std::io::Error>((stream.read_u16().await?, stream.read_u32().await?))
+    };
+    match answer.await {
+        Ok((200, _)) => Ok(()),
+        Ok((429, hint)) => {
+            let hint = RetryAfter::AtLeast(Duration::from_millis(u64::from(hint)));
+            Err(Failure::throttling().with_retry_after(hint))
+        }
+        Ok((529, _)) => Err(Failure::throttling()),
+        _ => Err(Failure::transient()),
+    }
 }
 
 /// Sends requests that cost ten to thirty tokens each, and goes by what the service declares.

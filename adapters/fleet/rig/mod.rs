@@ -4,6 +4,7 @@
 // Each program that includes this uses a part of it.
 #![allow(dead_code, reason = "shared by several programs")]
 
+pub(crate) mod agents;
 pub(crate) mod engine;
 pub(crate) mod member;
 pub(crate) mod parts;

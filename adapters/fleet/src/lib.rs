@@ -134,7 +134,9 @@
 //! tell, all slow down.
 //!
 //! A limit may be a window of minutes or hours: what all members did from one opening of the service
-//! to the next, the dark part included, is the limit (rules 16 to 21). [`Fleet::unknown`] begins a
+//! to the next, the dark part included, is the limit (rules 16 to 21). An outage counts as such a
+//! window if it lasts longer than the service was open before. After 5 s at 1,000/s and an outage of
+//! 20 s, a fleet needs 41 s for its old rate; after 30 s at that rate, 6 s. [`Fleet::unknown`] begins a
 //! scope whose limit is not known. An engine that forgot such a scope goes on at the rate that the
 //! first member to ask knows. Where an equal part is less than a token in the time that a
 //! lease is good, a member holds only what its requests wait for.

@@ -4,6 +4,8 @@
 //!   other numbers of processes and of seconds.
 //! * `-- unknown`: 50 processes share 40 in 6 s, which none of them knows, for three minutes: each
 //!   alone, and as a fleet. `-- unknown 20 60`: other numbers.
+//! * `-- hivemind`: the scenes of arXiv 2604.17111, each agent alone, and as a fleet, with a window
+//!   of 6 s. It takes three minutes. `-- hivemind 60`: with the paper's window.
 //! * `-- starts`: what a start costs, beside one without a file.
 //! * `-- tools`: 8 users start a tool 100 times each, against a limit of 10/s. It takes 80 s.
 //! * `-- small`: 10,000 starts, and the size of the file.
@@ -25,6 +27,7 @@ use std::time::{Duration, Instant};
 use paceline::law::PacedSettings;
 use paceline::{Clock, MonotonicClock, Outcome, SendRate};
 use paceline_fleet::{Away, Fleet};
+use rig::agents::SCENES;
 use rig::member::{Kind, Order, obey, order};
 use rig::record::{Record, number};
 use rig::service::{Limit, SERVED, Service};
@@ -158,6 +161,35 @@ async fn unknown(members: u8, time: Duration) -> Outcomes {
         return Err(format!("{:.3} refused, 0.3 are promised", refused[1]));
     }
     Ok(())
+}
+
+/// Agents that die at their first failed turn.
+async fn hivemind(window: Duration) -> Outcomes {
+    println!("scene          agents  alone: dead  fleet: dead  time  refused for each success");
+    let mut wrong = String::new();
+    for scene in SCENES {
+        let folder = Folder::new();
+        let engine = format!("file:{}", folder.file().display());
+        let alone = scene.play(Kind::AgentAlone, window, &engine, &[]).await;
+        let came = scene.play(Kind::Agent, window, &engine, &[]).await;
+        println!(
+            "{:<14} {:6}  {:11}  {:11}  {:3.0} s {:.2}",
+            scene.name,
+            scene.agents,
+            alone.dead,
+            came.dead,
+            came.time.as_secs_f64(),
+            f64::from(came.refused) / f64::from(came.served),
+        );
+        if came.dead > 0 {
+            wrong += scene.name;
+        }
+    }
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("dead in {wrong}"))
+    }
 }
 
 /// Where the order of a tool stands in the environment of its process: the port of a service or 0,
@@ -313,8 +345,12 @@ fn main() -> ExitCode {
             let time = Duration::from_secs(u64::from(argument(3).unwrap_or(180)));
             runtime.block_on(unknown(argument(2).unwrap_or(50).clamp(1, 128), time))
         }
+        Some("hivemind") => {
+            let window = Duration::from_secs(u64::from(argument(2).unwrap_or(6).max(1)));
+            runtime.block_on(hivemind(window))
+        }
         Some(other) => Err(format!(
-            "no part {other}: share, unknown, starts, tools, small"
+            "no part {other}: share, unknown, hivemind, starts, tools, small"
         )),
     };
     match done {

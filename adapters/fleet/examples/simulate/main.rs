@@ -6,6 +6,7 @@
 //!
 //! `cargo run --release --example simulate -- [file] [SCENE...]`: all by default. The same numbers
 //! come out each time. `file` plays them with a file as the engine, those with a replica left out.
+//! `-- chart > unknown.svg` draws a limit that no member knows, and plays nothing else.
 //!
 //! The way through the code: [`scenes`] are data; [`world`] plays one; a [`node`] is a member with
 //! its requests; the service is that of [`world`], the engine that of the rig.
@@ -23,8 +24,15 @@
 mod alone;
 #[path = "../../src/budget.rs"]
 mod budget;
-#[path = "../../../../examples/common/columns.rs"]
-mod columns;
+#[path = "../../../../examples/common"]
+mod common {
+    pub(crate) mod chart;
+    pub(crate) mod columns;
+    pub(crate) mod number;
+    pub(crate) mod scale;
+    pub(crate) mod svg;
+    pub(crate) mod tally;
+}
 #[path = "../../src/demand.rs"]
 mod demand;
 #[cfg(feature = "local")]
@@ -78,6 +86,10 @@ use world::World;
 
 fn main() -> ExitCode {
     let mut wanted: Vec<String> = std::env::args().skip(1).collect();
+    if wanted == ["chart"] {
+        print!("{}", unknown::chart());
+        return ExitCode::SUCCESS;
+    }
     let on_file = wanted.first().is_some_and(|word| word == "file");
     wanted.drain(..usize::from(on_file));
     let named = |name: &str| wanted.is_empty() || wanted.iter().any(|word| word == name);
@@ -101,7 +113,7 @@ fn main() -> ExitCode {
         wrong.extend(unknown::table());
         played_any = true;
     }
-    println!("{}\n", columns::lines(&rows).join("\n"));
+    println!("{}\n", common::columns::lines(&rows).join("\n"));
     println!(
         "used: of the allowance, or of what the service gives, after the warm-up; worst: in the worst second of that"
     );

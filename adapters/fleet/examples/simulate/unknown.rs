@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use paceline::Timestamp;
+use paceline::backoff::{BackoffStrategy, ExponentialBackoff};
 
+use crate::common::chart::{Chart, Panel, Step};
 use crate::fault::EngineFault;
 use crate::node::Node;
 use crate::record::{Arrival, Record, number};
@@ -48,11 +50,12 @@ pub(crate) struct Unknown {
     refill: Refill,
     /// For so many minutes, with requests without end; or until ten of each are done.
     minutes: Option<u64>,
+    /// Whether each member has plain backoff alone, and no engine. Not for requests without end.
+    alone: bool,
     engine: Engine,
     /// How many members are killed in each minute, and replaced.
     killed: u32,
-    /// The most refusals for each success, and the latest end in seconds: plain backoff ends at 730, 682, 1,450
-    /// and 1,433.
+    /// The most refusals for each success, and the latest end in seconds.
     refused: f64,
     end: u64,
 }
@@ -62,6 +65,7 @@ const fn jobs(members: usize, refill: Refill, refused: f64, end: u64) -> Unknown
         members,
         refill,
         minutes: None,
+        alone: false,
         engine: Engine::There,
         killed: 0,
         refused,
@@ -120,7 +124,14 @@ pub(crate) fn table() -> Vec<String> {
             } = came;
             let end = came.end.as_secs();
             let name = scene.name();
-            println!("{refused:.3}  {end:5} s  {jain:.3}  {used:.3}  {most:.2}  {name}");
+            let alone = scene.minutes.map_or_else(
+                || {
+                    let Came { refused, end, .. } = scene.alone().play(seed);
+                    format!("; alone {refused:.2}, {} s", end.as_secs())
+                },
+                |_| String::new(),
+            );
+            println!("{refused:.3}  {end:5} s  {jain:.3}  {used:.3}  {most:.2}  {name}{alone}");
             wrong.extend(came.wrong(scene));
         }
     }
@@ -128,6 +139,63 @@ pub(crate) fn table() -> Vec<String> {
         "\nrefused: for each success; in a minute: the most sent from the tenth on, of the limit\n"
     );
     wrong
+}
+
+/// Returns a chart of the first scene, as an SVG document.
+pub(crate) fn chart() -> String {
+    let scene = SCENES[0];
+    let panels = [
+        (
+            "Each alone",
+            "exponential backoff with full jitter",
+            scene.alone(),
+        ),
+        ("A fleet", "the limit is found together", scene),
+    ];
+    let panels = panels.map(|(name, means, scene)| {
+        let world = scene.run(1);
+        let minutes = 0..=world.elapsed.as_secs() / 60;
+        let steps = minutes.map(|minute| {
+            let [from, to] = [minute, minute + 1].map(|at| Duration::from_secs(60 * at));
+            let seen = world.record.within(from, to);
+            Step {
+                from: from.as_secs_f64() / 60.0,
+                to: to.as_secs_f64() / 60.0,
+                admitted: number(seen.delivered()),
+                sent: number(seen.sent()),
+                allowed: None,
+            }
+        });
+        let Came { refused, end, .. } = world.came();
+        let (name, end) = (name.to_owned(), end.as_secs());
+        Panel {
+            name,
+            steps: steps.collect(),
+            lines: [
+                means.to_owned(),
+                format!("{refused:.2} refused for each success, done after {end} s"),
+            ],
+            bars: Default::default(),
+        }
+    });
+    let ends = panels.iter().flat_map(|panel| &panel.steps);
+    let (end, highest) = ends.fold((0.0_f64, LIMIT), |(end, highest), step| {
+        (end.max(step.to), highest.max(step.sent))
+    });
+    Chart {
+        title: "50 processes, and 40 requests a minute that none of them knows".to_owned(),
+        setting: format!(
+            "Each has {REQUESTS} requests, which come within ten minutes. The service gives {LIMIT} with each minute, and saves up {BURST}."
+        ),
+        columns: 2,
+        rate: ["requests", "minute"],
+        across: "Across: minutes since the start.".to_owned(),
+        end,
+        highest: highest * 1.05,
+        limit: vec![(0.0, end, LIMIT)],
+        bars: None,
+    }
+    .draw(&panels)
 }
 
 /// What came of it.
@@ -162,7 +230,8 @@ struct World {
     settings: Settings,
     engine: ScriptEngine,
     nodes: Vec<Node>,
-    arrivals: Vec<VecDeque<Duration>>,
+    /// When the next sends of each member are due, and how often each was sent before.
+    arrivals: Vec<VecDeque<(Duration, u32)>>,
     names: u64,
     tokens: f64,
     elapsed: Duration,
@@ -189,8 +258,20 @@ impl Unknown {
         }
     }
 
+    /// Returns the same with plain backoff.
+    const fn alone(self) -> Self {
+        Self {
+            alone: true,
+            ..self
+        }
+    }
+
     /// Plays it.
     pub(crate) fn play(self, seed: u64) -> Came {
+        self.run(seed).came()
+    }
+
+    fn run(self, seed: u64) -> World {
         fastrand::seed(seed);
         let mut random = Rng::with_seed(seed);
         let settings = Settings::unknown();
@@ -208,7 +289,7 @@ impl Unknown {
         };
         for _ in 0..self.members {
             let mut times: Vec<_> = (0..REQUESTS)
-                .map(|_| Duration::from_millis(random.u64(0..600_000)))
+                .map(|_| (Duration::from_millis(random.u64(0..600_000)), 0))
                 .collect();
             times.sort_unstable();
             world.arrivals.push(times.into());
@@ -218,7 +299,7 @@ impl Unknown {
         while !world.is_over() {
             world.step(&mut random);
         }
-        world.came()
+        world
     }
 }
 
@@ -261,13 +342,47 @@ impl World {
             self.nodes[index].served = served;
         }
         for index in 0..self.nodes.len() {
-            self.act(index);
+            if self.scene.alone {
+                self.back_off(index, random);
+            } else {
+                self.act(index);
+            }
         }
+    }
+
+    /// Lets a member send what is due, and again after a backoff.
+    fn back_off(&mut self, index: usize, random: &mut Rng) {
+        let backoff = ExponentialBackoff::new(Duration::from_secs(1), Duration::from_secs(20));
+        let due = |(time, _): &(Duration, u32)| *time <= self.elapsed;
+        let due = self.arrivals[index].iter().filter(|send| due(send)).count();
+        for (_, sent) in self.arrivals[index].drain(..due).collect::<Vec<_>>() {
+            if self.is_throttled(index) {
+                let wait = backoff.delay(sent + 1, true, random.u64(..));
+                let again = (self.elapsed + TRIP + wait, sent + 1);
+                self.arrivals[index].push_back(again);
+            }
+        }
+        self.arrivals[index].make_contiguous().sort_unstable();
+    }
+
+    /// Returns what the service says to a request of now.
+    fn is_throttled(&mut self, index: usize) -> bool {
+        let throttled = self.tokens < 1.0;
+        let served = u8::from(!throttled);
+        self.tokens -= f64::from(served);
+        self.nodes[index].served += u64::from(served);
+        self.sent.push(self.elapsed);
+        self.record.0.push(Arrival {
+            at: self.elapsed,
+            member: 0,
+            throttled,
+        });
+        throttled
     }
 
     fn act(&mut self, index: usize) {
         let now = self.now();
-        let due = |time: &Duration| *time <= self.elapsed;
+        let due = |(time, _): &(Duration, u32)| *time <= self.elapsed;
         match self.scene.minutes {
             Some(_) => self.nodes[index].waits_for(1),
             None => {
@@ -279,19 +394,10 @@ impl World {
         }
         self.nodes[index].pass(now, Duration::ZERO);
         while self.nodes[index].send(now) {
-            let throttled = self.tokens < 1.0;
-            self.tokens -= f64::from(u8::from(!throttled));
-            self.sent.push(self.elapsed);
-            self.record.0.push(Arrival {
-                at: self.elapsed,
-                member: 0,
-                throttled,
-            });
-            let node = &mut self.nodes[index];
-            node.served += u64::from(!throttled);
-            node.answer(now, now.saturating_add(TRIP), throttled);
+            let throttled = self.is_throttled(index);
+            self.nodes[index].answer(now, now.saturating_add(TRIP), throttled);
             if throttled && self.scene.minutes.is_none() {
-                self.arrivals[index].push_front(self.elapsed + TRIP);
+                self.arrivals[index].push_front((self.elapsed + TRIP, 0));
             }
         }
         self.nodes[index].ask(now, || [TICK, TICK]);
@@ -335,11 +441,10 @@ impl World {
             .filter(|at| at.as_secs() >= 600)
             .copied()
             .collect();
-        let within = |from: &Duration| {
-            let to = *from + MINUTE;
-            late.iter().filter(|at| (*from..to).contains(at)).count()
+        let within = |(index, from): (usize, &Duration)| {
+            late.partition_point(|at| *at < *from + MINUTE) - index
         };
-        let most = late.iter().map(within).max().unwrap_or(0);
+        let most = late.iter().enumerate().map(within).max().unwrap_or(0);
         Came {
             refused: number(self.record.sent()) / delivered - 1.0,
             end: self.elapsed,

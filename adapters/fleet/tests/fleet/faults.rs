@@ -244,12 +244,14 @@ async fn one_sick_member_costs_at_most_its_share() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_20_s_of_throttling_for_all_the_fleet_is_back_in_3_s() {
+async fn after_20_s_of_throttling_for_all_the_fleet_is_back_in_a_quarter_of_that() {
     let Some(mut scene) = Scene::set().await else {
         return;
     };
     start_all(&mut scene, Away::Closed);
     scene.used_again(4).await;
+    // What was shut for longer than it was open before may be a window.
+    scene.pass(22_000).await;
     scene.service.allow(0.0);
     scene.pass(20_000).await;
     let throttled = scene.last(5_000).record.throttled();
@@ -262,8 +264,9 @@ async fn after_20_s_of_throttling_for_all_the_fleet_is_back_in_3_s() {
             break took;
         }
         assert!(
-            // Three seconds, and the half second that has to be full before it is seen.
-            took < Duration::from_millis(3_500),
+            // A knock comes a quarter later than the last one. Then there is a second of ramp, and
+            // the half second that has to be full before it is seen.
+            took < Duration::from_millis(6_500),
             "used {} after {took:?}",
             scene.last(500).used()
         );

@@ -7,10 +7,14 @@ use paceline_fleet::{Away, Fleet};
 
 use crate::folder::Folder;
 use crate::long;
+use crate::rig::agents::Scene;
 use crate::rig::member::{Kind, Order, Process};
 use crate::rig::record::{Record, number};
 use crate::rig::service::{Limit, Service};
 use crate::tool::Tool;
+
+/// What leads a process of these tests to its order.
+const MEMBER: [&str; 4] = ["member", "--ignored", "--exact", "--quiet"];
 
 /// Members that have more to send than they may, on `file`.
 pub(crate) fn members(
@@ -34,7 +38,7 @@ pub(crate) fn members(
             ahead: Duration::ZERO,
             safe: 0,
         };
-        order.start(&["member", "--ignored", "--exact", "--quiet"])
+        order.start(&MEMBER)
     };
     (0..count).map(start).collect()
 }
@@ -122,6 +126,30 @@ async fn processes_share_a_file_as_they_share_a_server() {
     let bound = f64::from(rate) * 0.3 + f64::from(count) * 17.0;
     assert!(above <= bound, "{above} above the allowance, of {bound}");
     assert!(used >= long(0.9, 0.98) && measured.jain(count) >= 0.98);
+}
+
+/// Eight in a second, and 32 turns: four windows.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_agent_dies_of_refusals_errors_or_resets() {
+    let folder = Folder::new("agents");
+    let scene = Scene {
+        name: "small",
+        agents: 8,
+        turns: 4,
+        limit: 8,
+        errors: 0.1,
+        resets: 0.1,
+        in_flight: 3,
+        latency: (20.0, 5.0),
+        slow: 0.1,
+    };
+    let engine = format!("file:{}", folder.file().display());
+    let window = Duration::from_secs(1);
+    let came = scene.play(Kind::Agent, window, &engine, &MEMBER).await;
+    println!("agents: {came:?}");
+    // A turn that was served is not taken again.
+    assert_eq!((came.dead, came.served), (0, 32));
+    assert!(came.time >= 3 * window, "the service limits");
 }
 
 #[tokio::test(flavor = "multi_thread")]
