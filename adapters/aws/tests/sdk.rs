@@ -320,7 +320,7 @@ async fn without_a_client_in_the_sdk_the_default_one_says_so() {
     let pacing = Pacing::new(Standard::new());
     let server = Server::with(&[COPIED]).await;
     let config = paced(&server, Naps::default(), &pacing)
-        .behavior_version(BehaviorVersion::latest())
+        .behavior_version(aws_sdk_s3::config::BehaviorVersion::latest())
         .http_client(pacing.default_http_client());
     let error = copy(&Client::from_conf(config.build())).await;
     let error = error.expect_err("these tests build none");
