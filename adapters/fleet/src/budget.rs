@@ -16,6 +16,9 @@ use crate::settings::nano;
 use crate::snapshot::{BudgetSnapshot, MemberId};
 use crate::wait::{self, DeadlinePassed};
 
+/// The longest time that a spent plan stops a scope.
+const MONTH: Duration = Duration::from_secs(31 * 86_400);
+
 /// A member of a fleet that shares one allowance of sends.
 ///
 /// It stands where a [`SendRate`] stands, with the same verbs. Taking a token reads one word that
@@ -233,12 +236,12 @@ impl Budget {
     /// week is spent.
     ///
     /// The engine keeps the time over restarts of all processes. Of several spans the latest end
-    /// holds; only the deletion of the scope's key takes the time back. What members hold of their
-    /// leases may still go. A [`FleetStrategy`](crate::FleetStrategy) does this where the strategy inside hears that
+    /// holds. To take the time back, delete the scope's key and restart the processes that told it.
+    /// What members hold of their leases may still go. A [`FleetStrategy`](crate::FleetStrategy) does this where the strategy inside hears that
     /// a limit of an hour or longer is spent.
     pub fn shut_for(&self, span: Duration) {
         let Shared { pool, clock, .. } = &*self.shared;
-        pool.shut(after(clock.now(), span));
+        pool.shut(after(clock.now(), span.min(MONTH)));
     }
 
     /// Returns which member this is, of all that its scope has.
@@ -352,6 +355,16 @@ pub(crate) mod tests {
         fn now(&self) -> Timestamp {
             Timestamp::ZERO.saturating_add(self.0.elapsed())
         }
+    }
+
+    #[test]
+    fn a_plan_is_spent_for_a_month_at_most() {
+        let pool = Arc::new(Pool::new());
+        let (_, seen) = watch::channel(BudgetSnapshot::default());
+        let budget = Budget::new(Arc::clone(&pool), Arc::new(Timestamp::ZERO), None, seen);
+        budget.shut_for(Duration::MAX);
+        let until = Duration::from_nanos(pool.shut_until().as_nanos());
+        assert_eq!(until, MONTH);
     }
 
     #[tokio::test(start_paused = true)]

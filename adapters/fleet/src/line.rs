@@ -156,6 +156,17 @@ impl Line {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the weight of the request whose turn is next; 0 if none waits.
+    pub(crate) fn head_weight(&self) -> u32 {
+        let mut queue = self.lock();
+        let Some(head) = queue.head() else {
+            return 0;
+        };
+        let background = queue.foreground.position(head).is_none();
+        let head = queue.row(background).get(head);
+        head.map_or(0, |head| head.weight)
+    }
+
     /// Wakes the head: there are tokens.
     pub(crate) fn wake(&self) {
         let waker = self.lock().waker();

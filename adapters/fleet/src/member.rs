@@ -171,6 +171,13 @@ impl Member {
             Standing::Alone => self.alone_tick(now, room, pool),
             _ => self.pour.due(now, room),
         };
+        if let Standing::Open = self.standing {
+            if now < pool.shut_until() {
+                pool.close();
+            } else {
+                pool.open();
+            }
+        }
         pool.pour(poured);
         self.expected = self.expected.saturating_add(poured);
         pool.set_hint(self.hint(now));
@@ -334,8 +341,13 @@ impl Member {
         // A quarter more than is needed, so that the next lease comes ahead of need.
         let target = tokens_in(demand.saturating_add(demand.div_ceil(4)), self.reach.lease).max(1);
         let shut_until = pool.shut_until();
+        let first = pool.line.head_weight();
         let (target, most) = if now < shut_until {
             (0, 0)
+        } else if self.answer.is_some_and(|answer| answer.shut.is_some()) {
+            // All of the request that may knock.
+            let needed = first.max(backlog.refused.into());
+            (needed, needed)
         } else if self.is_scarce() {
             let Backlog { waiting, refused } = backlog;
             let waiting = u32::try_from(waiting).unwrap_or(u32::MAX);
@@ -379,6 +391,7 @@ impl Member {
             reach: self.reach,
             alone: self.part_left(now),
             known: self.answer.map_or(0, |answer| answer.rate),
+            head: first,
         };
         Pending {
             ask,

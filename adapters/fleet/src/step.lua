@@ -18,7 +18,7 @@
 -- A third argument says that the engine is a file of the members' machine, which is never away.
 local key, member, is_file = KEYS[1], 'm' .. ARGV[1], ARGV[3] == 'file'
 local ARGS = {'seq', 'leave', 'want', 'held', 'back', 'demand', 'spent', 'throttled', 'age', 'trip', 'pause',
-  'ceiling', 'initial', 'floor', 'burst', 'lease', 'absent', 'keep', 'weight', 'alone', 'done', 'known', 'shut'}
+  'ceiling', 'initial', 'floor', 'burst', 'lease', 'absent', 'keep', 'weight', 'alone', 'done', 'known', 'shut', 'head'}
 local SCOPE = {'last', 'tokens', 'ceiling', 'lowest', 'turn', 'level', 'members', 'peak', 'since', 'ramp', 'trip',
   'delivered', 'granted', 'window', 'count', 'before', 'pause', 'out', 'woke', 'weights', 'burst', 'longest',
   'crest', 'sent', 'thrown', 'drained', 'done', 'refused', 'lent', 'lost', 'lost_at', 'slot',
@@ -120,6 +120,8 @@ else
   if not m then return broken(member) end
 end
 
+-- Nothing was sent before the engine's clock began.
+a.age, a.done = math.min(a.age, now), math.min(a.done, now)
 -- The engine's clock may be set back, and another engine's may be behind: what it has not lived
 -- through mints nothing.
 if now < s.last and s.last - now < SECOND then now = s.last end
@@ -576,7 +578,7 @@ end
 
 if a.leave > 0 then
   if not joins then
-    if m.knock == s.knock and s.asked == 0 then s.due = math.min(s.due, now) end
+    if m.knock > 0 and m.knock == s.knock and s.asked == 0 then s.due = math.min(s.due, now) end
     redis.call('HDEL', key, member)
     s.members, s.weights = math.max(0, s.members - 1), math.max(0, s.weights - m.weight)
     s.out, s.lent = math.max(0, s.out - m.out), math.max(0, s.lent - m.alone)
@@ -631,9 +633,11 @@ if m.knock ~= s.knock then m.knock = 0 end
 if is_shut() and now >= math.max(s.due, s.shut) and a.want > 0 and a.held == 0 and a.demand > 0 then
   -- One request asks for all. Time in which none was there to ask is in no cycle.
   local late = now - s.due -- with what a plan was spent
-  grant, m.start, s.opened, s.refusal, s.heard = 1, 0, math.min(s.opened + late, now), s.refusal + late, s.heard + late
+  -- It may weigh more than a token.
+  grant = math.max(1, math.min(a.head, a.want))
+  m.start, s.opened, s.refusal, s.heard = 0, math.min(s.opened + late, now), s.refusal + late, s.heard + late
   s.knock, s.asked, s.due, m.knock = now, 0, now + s.wait, now
-elseif a.want > grant and s.peak == 0 and s.ceiling >= UNKNOWN and s.tokens < 1 and now - s.since >= SECOND / 2 then
+elseif a.want > grant and s.peak == 0 and s.ceiling >= UNKNOWN and s.tokens - grant < most() / 2 + 1 and now >= s.shut and now - s.since >= SECOND / 2 then
   -- Rule 14: what is used up doubles, until the first throttle.
   s.rise, s.since = 2 * rate_at(now), now
 end

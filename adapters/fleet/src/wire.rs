@@ -53,6 +53,8 @@ pub(crate) struct Ask {
     pub(crate) alone: Milli,
     /// The fleet's rate by the last answer, for the same.
     pub(crate) known: Milli,
+    /// The weight of the request whose turn is next, for a knock; 0 if none waits.
+    pub(crate) head: u32,
 }
 
 /// What the engine answered.
@@ -118,6 +120,7 @@ impl Ask {
             micros(report.done),
             thousandths(self.known),
             micros(report.shut),
+            self.head.to_string(),
         ];
         words.join(" ")
     }
@@ -191,7 +194,8 @@ fn thousandths(milli: Milli) -> String {
 }
 
 fn micros(span: Duration) -> String {
-    span.as_micros().to_string()
+    // No number is above 2⁵³, or the script refuses the ask.
+    span.as_micros().min(1 << 53).to_string()
 }
 
 #[cfg(test)]
@@ -213,6 +217,7 @@ mod tests {
                 .reach(Duration::ZERO, Duration::ZERO),
             alone: 0,
             known: 0,
+            head: 0,
         }
     }
 
@@ -295,11 +300,12 @@ mod tests {
             report,
             alone: 2_500,
             known: 667,
+            head: 20,
             allowance: settings.allowance,
             ..ask(4)
         };
         let words = "9 1 4 5 6 1.050 11 12 13 14 15 0.666666666 0.500000000 0.001000000 \
-                     100000 200000 2000000 600000 7 2.500 16 0.667 17";
+                     100000 200000 2000000 600000 7 2.500 16 0.667 17 20";
         assert_eq!(last.words(&settings), words);
         let initial = |settings: &Settings| {
             let words = last.words(settings);

@@ -155,3 +155,70 @@ fn a_knock_whose_success_nobody_recorded_opens_when_the_next_would_go() {
     let _next = shut.wait();
     assert_eq!(shut.told(2, 0, 0, 0)[10], 0);
 }
+
+#[test]
+fn who_leaves_while_no_knock_is_out_hastens_none() {
+    let mut shut = Shut::new();
+    shut.wait();
+    assert_eq!(shut.ask(1, 0, 0), 1);
+    shut.now += 15_000;
+    shut.told(1, 1, 1, 0);
+    let due = shut.told(0, 0, 0, 0)[10];
+    let leaves = Step {
+        seq: shut.seqs[2] + 1,
+        leave: 1,
+        ..ASK
+    };
+    let left = shut.engine.take(shut.now, "c", &leaves.words());
+    left.expect("the step is taken");
+    assert_eq!(shut.told(0, 0, 0, 0)[10], due);
+    assert_eq!(shut.ask(1, 0, 0), 0);
+}
+
+/// A knock is a request, whatever it weighs.
+#[test]
+fn a_heavy_request_knocks_with_all_its_tokens() {
+    let mut shut = Shut::new();
+    shut.wait();
+    for (head, granted) in [(3, 3), (0, 1)] {
+        shut.seqs[1] += 1;
+        let step = Step {
+            seq: shut.seqs[1],
+            want: 5,
+            ..ASK
+        };
+        let words = format!("{} 0 0 0 0 {head}", step.words());
+        let answer = shut.engine.take(shut.now, "b", &words);
+        assert_eq!(answer.expect("the step is taken")[0], granted, "{head}");
+        shut.wait();
+    }
+}
+
+/// Asks of one member for all there is, each so many milliseconds for a minute: the rate at the end,
+/// of a limit that is not known.
+fn grown(period: u64, shut: u64) -> i64 {
+    let mut engine = ScriptEngine::new();
+    let mut rate = 0;
+    for seq in 1..=60_000 / period {
+        let told = if seq == 1 { shut } else { 0 };
+        let words = format!(
+            "{seq} 0 1000 0 0 1000.000 0 0 0 0 0 1000000000 10 0.001 100000 200000 2000000 600000 1 0 0 0 {told} 0"
+        );
+        let now = 1_000_000_000 + 1_000 * seq * period;
+        rate = engine.take(now, "a", &words).expect("the step is taken")[2];
+    }
+    rate / 1_000
+}
+
+#[test]
+fn an_unknown_rate_doubles_while_it_is_used_up_however_often_a_member_asks() {
+    for period in [50, 100, 300] {
+        let rate = grown(period, 0);
+        assert!(rate >= 1_000, "{rate}/s, asked each {period} ms");
+    }
+}
+
+#[test]
+fn a_spent_plan_is_no_use_of_an_unknown_rate() {
+    assert_eq!(grown(100, 70_000_000), 10);
+}
