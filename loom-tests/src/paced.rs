@@ -164,7 +164,6 @@ fn a_throttle_outlives_the_end() {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        clippy::float_arithmetic,
         reason = "a part of a rate"
     )]
     fn use_most(rate: &SendRate, now: u64, seconds: f64) {

@@ -1,6 +1,11 @@
 //! What stands for the atomics under loom and shuttle: only there.
 //!
 //! Neither has a 128-bit atomic, so one is made of a word that numbers the values seen.
+#![allow(
+    clippy::must_use_candidate,
+    clippy::missing_errors_doc,
+    reason = "only models see it"
+)]
 
 #[cfg(not(feature = "std"))]
 extern crate std;
@@ -131,7 +136,6 @@ impl<T> Lazy<T> {
         Self(Box::new(make()))
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "as the other one")]
     pub fn get(&self) -> Option<&T> {
         Some(&self.0)
     }

@@ -4,6 +4,12 @@
 //! The hook belongs to a thread. It may count, or unwind: then the access and all that would have
 //! followed it never happen, as in a thread that stops there. A second hook is called
 //! of each access after it.
+#![allow(
+    clippy::must_use_candidate,
+    clippy::missing_errors_doc,
+    missing_docs,
+    reason = "only models see it"
+)]
 
 #[cfg(not(feature = "std"))]
 extern crate std;

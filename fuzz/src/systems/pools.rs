@@ -25,6 +25,7 @@ use super::{MILLI, SECOND, bounds, sets};
 
 type Pool<'a> = SendPool<&'a SendRate, 8>;
 
+#[expect(clippy::large_enum_variant, reason = "few are made at a time")]
 enum Step {
     Begin,
     Ask,

@@ -114,6 +114,10 @@ impl RetryQuota {
     /// Adds `amount` tokens, and returns how many fitted.
     #[doc(hidden)]
     #[inline]
+    #[allow(
+        clippy::must_use_candidate,
+        reason = "called for its effect, which the models' atomics hide"
+    )]
     pub fn add(&self, amount: u32) -> u32 {
         self.missing.pay(amount)
     }
