@@ -344,14 +344,13 @@ impl Member {
         let first = pool.line.head_weight();
         let (target, most) = if now < shut_until {
             (0, 0)
-        } else if self.answer.is_some_and(|answer| answer.shut.is_some()) {
-            // All of the request that may knock.
-            let needed = first.max(backlog.refused.into());
-            (needed, needed)
         } else if self.is_scarce() {
             let Backlog { waiting, refused } = backlog;
             let waiting = u32::try_from(waiting).unwrap_or(u32::MAX);
             let needed = target.min(waiting.max(refused.into()));
+            // All of the request that may knock.
+            let shut = self.answer.is_some_and(|answer| answer.shut.is_some());
+            let needed = needed.max(if shut { first } else { 0 });
             (needed, needed)
         } else {
             (target, target.saturating_mul(2).saturating_add(1))
