@@ -1,5 +1,5 @@
-//! Eight keys of 40 requests a minute behind one call, and 64 workers, in virtual time: a pool beside
-//! keys that are picked before the wait.
+//! Eight keys of 40 requests a minute behind one call, and 64 workers, in virtual time: a pool
+//! beside keys that are picked before the wait.
 //!
 //! ```text
 //! cargo run --release -p paceline-examples --bin keys [-- --svg examples/keys/chart.svg]

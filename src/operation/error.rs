@@ -51,8 +51,8 @@ impl Stop {
         self.attempts
     }
 
-    /// Returns the delay that a retry would have had if the quota or the time had allowed it, or the
-    /// wait that the service asked for with the last failure if that is longer. Else zero.
+    /// Returns the delay that a retry would have had if the quota or the time had allowed it, or
+    /// the wait that the service asked for with the last failure if that is longer. Else zero.
     #[must_use]
     pub const fn backoff(&self) -> Duration {
         self.backoff

@@ -22,3 +22,4 @@ mod send_rate_untimed;
 mod send_rate_weights;
 mod send_set;
 mod send_set_threads;
+mod support;

@@ -9,19 +9,9 @@ use paceline::{
     law::{DeclaredSettings, LimitReport, PacedSettings, Reset},
 };
 
+use crate::support::{fixed, ms};
+
 const SECOND: u64 = 1_000_000_000;
-
-fn ms(millis: u64) -> Timestamp {
-    Timestamp::from_nanos(millis * 1_000_000)
-}
-
-/// A limiter of `tokens` a second with a bucket of as many, full.
-fn fixed(tokens: u32) -> SendRate {
-    let second = Duration::from_secs(1);
-    let settings = PacedSettings::fixed(tokens, second)
-        .and_then(|fixed| fixed.to_builder().burst(second).build());
-    SendRate::paced(settings.expect("in range"), Timestamp::ZERO)
-}
 
 fn not_in_time(millis: u64) -> AcquireError {
     AcquireError::NotInTime {

@@ -11,21 +11,7 @@ use paceline::{
     set::SetError,
 };
 
-fn ms(millis: u64) -> Timestamp {
-    Timestamp::from_nanos(millis * 1_000_000)
-}
-
-fn wait(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
-
-/// A limiter of `tokens` a second with a bucket of as many, full.
-fn fixed(tokens: u32) -> SendRate {
-    let second = Duration::from_secs(1);
-    let settings = PacedSettings::fixed(tokens, second)
-        .and_then(|fixed| fixed.to_builder().burst(second).build());
-    SendRate::paced(settings.expect("in range"), Timestamp::ZERO)
-}
+use crate::support::{fixed, ms, wait};
 
 /// The same, of which `taken` are taken.
 fn with_taken(tokens: u32, taken: u32) -> SendRate {

@@ -8,26 +8,12 @@ use paceline::{
     law::PacedSettings,
 };
 
+use crate::support::{fixed, ms, wait};
+
 const SECOND: u64 = 1_000_000_000;
 
 fn at(nanos: u64) -> Timestamp {
     Timestamp::from_nanos(nanos)
-}
-
-fn ms(millis: u64) -> Timestamp {
-    at(millis * 1_000_000)
-}
-
-fn wait(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
-
-/// A limiter of `tokens` a second with a bucket of as many, full.
-fn fixed(tokens: u32) -> SendRate {
-    let second = Duration::from_secs(1);
-    let settings = PacedSettings::fixed(tokens, second)
-        .and_then(|fixed| fixed.to_builder().burst(second).build());
-    SendRate::paced(settings.expect("in range"), Timestamp::ZERO)
 }
 
 fn not_in_time(millis: u64) -> AcquireError {

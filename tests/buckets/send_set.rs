@@ -5,25 +5,11 @@ use core::time::Duration;
 
 use paceline::{
     AcquireError, ControlLaw, Outcome, SendPermit, SendRate, SendSet, Timestamp, WeightError,
-    law::{DeclaredSettings, Dimension, LimitReport, LimitReports, PacedSettings, Reset},
+    law::{DeclaredSettings, Dimension, LimitReport, LimitReports, Reset},
     set::{Binding, SetError, Weights},
 };
 
-fn ms(millis: u64) -> Timestamp {
-    Timestamp::from_nanos(millis * 1_000_000)
-}
-
-fn wait(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
-
-/// A limiter of `tokens` a second with a bucket of as many, full.
-fn fixed(tokens: u32) -> SendRate {
-    let second = Duration::from_secs(1);
-    let settings = PacedSettings::fixed(tokens, second)
-        .and_then(|fixed| fixed.to_builder().burst(second).build());
-    SendRate::paced(settings.expect("in range"), Timestamp::ZERO)
-}
+use crate::support::{fixed, ms, wait};
 
 fn not_in_time(limit: usize, millis: u64) -> SetError {
     let wait = wait(millis);

@@ -4,8 +4,8 @@
 //! the repository, the file and the test that it comes from. A test asserts what paceline promises,
 //! which is not always what the other project does.
 //!
-//! Not played, since paceline has none of them: circuit breakers, bulkheads, sliding logs, limits by
-//! the time that answers take, lists of nodes, accounts of users, and more than two priorities.
+//! Not played, since paceline has none of them: circuit breakers, bulkheads, sliding logs, limits
+//! by the time that answers take, lists of nodes, accounts of users, and more than two priorities.
 #![allow(
     clippy::arithmetic_side_effects,
     clippy::cast_precision_loss,

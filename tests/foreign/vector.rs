@@ -5,8 +5,8 @@
 //! that answers take, which paceline does not have. Here 64 workers send all requests, and the best
 //! fixed number in flight is the ruler.
 //!
-//! Not played: `fixed-concurrency-*` is the ruler, `slow-send-*` and `medium-send` send less than the
-//! service takes, and `retried-request-rtt` measures a round trip that decides nothing here.
+//! Not played: `fixed-concurrency-*` is the ruler, `slow-send-*` and `medium-send` send less than
+//! the service takes, and `retried-request-rtt` measures a round trip that decides nothing here.
 
 use alloc::collections::{BinaryHeap, VecDeque};
 use core::{cmp::Reverse, fmt::Write, time::Duration};
@@ -195,8 +195,8 @@ fn paceline(scene: Scene, bulk: bool, workers: usize) -> (f64, usize) {
     (goodput(done, last), scene.requests - done)
 }
 
-/// Each service: the best number in flight, what that number gets a second, and what of it `paced` and
-/// `bulk` get with 64 workers, then with as many as that number.
+/// Each service: the best number in flight, what that number gets a second, and what of it `paced`
+/// and `bulk` get with 64 workers, then with as many as that number.
 const TABLE: &str = "\
 | constant-link | 64 | 625 | 1.00 | 0.43 | 1.00 | 0.43 |
 | jittery-link-small | 64 | 565 | 0.99 | 0.61 | 0.99 | 0.61 |

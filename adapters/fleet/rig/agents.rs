@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use paceline_fleet::Away;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -115,17 +114,9 @@ impl Scene {
         });
         let start = |index| {
             let order = Order {
-                kind,
-                index,
-                service,
-                engine: engine.to_owned(),
-                allowance: 0,
-                away: Away::Alone,
                 workers: self.turns,
                 rest: Duration::from_millis(50),
-                time: Duration::ZERO,
-                ahead: Duration::ZERO,
-                safe: 0,
+                ..Order::new(kind, index, service, engine.to_owned(), Duration::ZERO)
             };
             order.start(arguments)
         };
@@ -159,8 +150,8 @@ struct Desk {
     refused: u32,
 }
 
-/// How long an answer takes, its status, and the hint that goes with it in milliseconds. Status 0 is
-/// a connection that is closed.
+/// How long an answer takes, its status, and the hint that goes with it in milliseconds. Status 0
+/// is a connection that is closed.
 type Reply = (Duration, u16, u32);
 
 impl Desk {

@@ -45,7 +45,8 @@ pub(crate) enum Kind {
     Fleet,
     /// Requests and tokens, whose estimates are off by a factor of three.
     Pair,
-    /// An agent of as many turns as there are workers, with retries that go on; and with the usual ones.
+    /// An agent of as many turns as there are workers, with retries that go on; and with the usual
+    /// ones.
     Agent,
     AgentAlone,
 }
@@ -54,6 +55,30 @@ pub(crate) enum Kind {
 const ORDER: &str = "FLEET_RIG_ORDER";
 
 impl Order {
+    /// A member that goes on alone without its engine, of a limit that is not known, with two
+    /// workers that never rest.
+    pub(crate) const fn new(
+        kind: Kind,
+        index: u8,
+        service: u16,
+        engine: String,
+        time: Duration,
+    ) -> Self {
+        Self {
+            kind,
+            index,
+            service,
+            engine,
+            allowance: 0,
+            away: Away::Alone,
+            workers: 2,
+            rest: Duration::ZERO,
+            time,
+            ahead: Duration::ZERO,
+            safe: 0,
+        }
+    }
+
     fn words(&self) -> String {
         let kind = match self.kind {
             Kind::PublishedAlone => "published",

@@ -237,8 +237,8 @@ impl Budget {
     ///
     /// The engine keeps the time over restarts of all processes. Of several spans the latest end
     /// holds. To take the time back, delete the scope's key and restart the processes that told it.
-    /// What members hold of their leases may still go. A [`FleetStrategy`](crate::FleetStrategy) does this where the strategy inside hears that
-    /// a limit of an hour or longer is spent.
+    /// What members hold of their leases may still go. A [`FleetStrategy`](crate::FleetStrategy)
+    /// does this where the strategy inside hears that a limit of an hour or longer is spent.
     pub fn shut_for(&self, span: Duration) {
         let Shared { pool, clock, .. } = &*self.shared;
         pool.shut(after(clock.now(), span.min(MONTH)));

@@ -133,13 +133,13 @@
 //! The others take what it leaves. Two seconds of requests are looked at. If they are too few to
 //! tell, all slow down.
 //!
-//! A limit may be a window of minutes or hours: what all members did from one opening of the service
-//! to the next, the dark part included, is the limit (rules 16 to 21). An outage counts as such a
-//! window if it lasts longer than the service was open before. After 5 s at 1,000/s and an outage of
-//! 20 s, a fleet needs 41 s for its old rate; after 30 s at that rate, 6 s. [`Fleet::unknown`] begins a
-//! scope whose limit is not known. An engine that forgot such a scope goes on at the rate that the
-//! first member to ask knows. Where an equal part is less than a token in the time that a
-//! lease is good, a member holds only what its requests wait for.
+//! A limit may be a window of minutes or hours: what all members did from one opening of the
+//! service to the next, the dark part included, is the limit (rules 16 to 21). An outage counts as
+//! such a window if it lasts longer than the service was open before. After 5 s at 1,000/s and an
+//! outage of 20 s, a fleet needs 41 s for its old rate; after 30 s at that rate, 6 s.
+//! [`Fleet::unknown`] begins a scope whose limit is not known. An engine that forgot such a scope
+//! goes on at the rate that the first member to ask knows. Where an equal part is less than a token
+//! in the time that a lease is good, a member holds only what its requests wait for.
 //!
 //! A hint (`Retry-After`) pauses the scope only where nothing gets through; otherwise it is for the
 //! request that was throttled.
@@ -160,9 +160,9 @@
 //!   2.5 s from there. The core's law ends there (rule 10); a fleet always limits. It also ends
 //!   what a wrong value in the engine does. While cycles are counted time proves nothing.
 //! * While the service is shut nothing is granted but the knock, to the first member that asks when
-//!   its time has come and has a request. If nothing is told of the knock, the next one goes a wait
-//!   later. Where successes are not recorded, a knock without a throttle by then was done.
-//! * Time that was not used is that whose tokens found no room.
+//!   its time has come and has a request. If no outcome of the knock comes, the next knock goes
+//!   a wait later. Where successes are not recorded, a knock without a throttle by then was done.
+//! * Time was not used if its tokens found no room in the bucket.
 //! * An unknown limit is looked for from a quarter of the rate up (rule 8): a fleet has an
 //!   allowance to begin with, and need not begin at next to nothing.
 //! * Rules 7 and 10 have no place: what is delivered was granted, and a fleet always limits.
@@ -201,8 +201,9 @@
 //!   A process that is killed loses what it holds: a lease, and a token. A runtime that ends gives
 //!   the tokens back.
 //! * **The rate that was learned, a pause and a retry budget outlive the processes**, for a day
-//!   without a step, and a [spent plan](Budget::shut_for) until its reset. A retry budget is full in a new file, as a quota in a new process is. The rate
-//!   forgets throttles after 30 s, as on a server.
+//!   without a step, and a [spent plan](Budget::shut_for) until its reset. A retry budget is full
+//!   in a new file, as a quota in a new process is. The rate forgets throttles after 30 s, as on a
+//!   server.
 //! * **Time** is that since the start of the machine, which is the same for all its processes and
 //!   cannot be set. After another start it goes on by the system's clock, or where it was if that
 //!   is behind. Only Linux names its starts: elsewhere time is the system's clock, and setting that

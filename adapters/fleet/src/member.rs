@@ -127,8 +127,8 @@ impl Member {
         Some(after(self.answered_at, shut))
     }
 
-    /// Returns whether a token of an equal part takes longer than a lease is good, or none is minted.
-    /// Then it holds none that no request waits for: others may need it.
+    /// Returns whether a token of an equal part takes longer than a lease is good, or none is
+    /// minted. Then it holds none that no request waits for: others may need it.
     fn is_scarce(&self) -> bool {
         self.answer.is_some_and(|answer| {
             tokens_in(equal_part(answer), self.reach.valid) <= 1 || answer.shut.is_some()

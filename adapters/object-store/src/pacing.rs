@@ -69,8 +69,8 @@ impl Pacing {
         Self::of(Scopes::One(Lanes::bulk()))
     }
 
-    /// Takes no turns and repeats no request, for a store whose `PacedConnector` does both. The store
-    /// then only repeats the refused keys of a batch of deletes.
+    /// Takes no turns and repeats no request, for a store whose `PacedConnector` does both. The
+    /// store then only repeats the refused keys of a batch of deletes.
     ///
     /// # Examples
     ///

@@ -5,6 +5,18 @@ use core::fmt;
 use crate::atomic::{BackgroundSnapshot, DeclaredLimit};
 use crate::{SendRate, SendRateSnapshot};
 
+/// Prints the permit of a request that waited in several lines, or in how many lines it waits.
+pub(crate) fn places(
+    f: &mut fmt::Formatter<'_>,
+    claimed: Option<impl fmt::Debug>,
+    places: usize,
+) -> fmt::Result {
+    match claimed {
+        Some(permit) => write!(f, "claimed: {permit:?}"),
+        None => write!(f, "{places} places"),
+    }
+}
+
 impl fmt::Display for DeclaredLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {

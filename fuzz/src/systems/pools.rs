@@ -272,7 +272,8 @@ impl World<'_> {
         }
     }
 
-    /// After two silent windows a heaviest request of each member goes within two, by itself.
+    /// After two silent windows the heaviest request of each member, alone in its line, goes within
+    /// two.
     fn all_back(&mut self, mut now: u64) {
         for (number, member) in self.pool.members().iter().enumerate() {
             now += 2 * self.longest_window();

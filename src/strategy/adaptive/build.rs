@@ -122,8 +122,8 @@ impl StrategyBuilder<Adaptive> {
     }
 
     /// Ranks the [members](Self::members) for each attempt by `choose`, as
-    /// [`SendPool::choosing`](crate::SendPool::choosing) does. By default the tokens left decide. An attempt that has
-    /// to wait asks `choose` twice for each member.
+    /// [`SendPool::choosing`](crate::SendPool::choosing) does. By default the tokens left decide.
+    /// An attempt that has to wait asks `choose` twice for each member.
     pub fn choosing(
         mut self,
         choose: impl Fn(&MemberSnapshot) -> Option<u64> + Send + Sync + 'static,

@@ -84,18 +84,11 @@ async fn run(
     let service = service.await;
     let start = |index| {
         let order = Order {
-            kind,
-            index,
-            service: service.port(),
-            engine: engine.address(),
             allowance,
             // By default it would go on alone, and then no bound is without exception.
             away: Away::Closed,
             workers: 512 / u32::from(members),
-            rest: Duration::ZERO,
-            time: span,
-            ahead: Duration::ZERO,
-            safe: 0,
+            ..Order::new(kind, index, service.port(), engine.address(), span)
         };
         order.start(&[])
     };

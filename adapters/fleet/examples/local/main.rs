@@ -79,17 +79,16 @@ async fn share(members: u8, time: Duration) -> Outcomes {
     let service = service.await;
     let start = |index| {
         let order = Order {
-            kind: Kind::Fleet,
-            index,
-            service: service.port(),
-            engine: format!("file:{}", folder.file().display()),
             allowance: rate,
             away: Away::Closed,
             workers: 512 / u32::from(members),
-            rest: Duration::ZERO,
-            time,
-            ahead: Duration::ZERO,
-            safe: 0,
+            ..Order::new(
+                Kind::Fleet,
+                index,
+                service.port(),
+                format!("file:{}", folder.file().display()),
+                time,
+            )
         };
         order.start(&[])
     };
@@ -129,19 +128,13 @@ async fn unknown(members: u8, time: Duration) -> Outcomes {
         });
         let service = service.await;
         let start = |index| {
-            let order = Order {
+            let order = Order::new(
                 kind,
                 index,
-                service: service.port(),
-                engine: format!("file:{}", folder.file().display()),
-                allowance: 0,
-                away: Away::Alone,
-                workers: 2,
-                rest: Duration::ZERO,
+                service.port(),
+                format!("file:{}", folder.file().display()),
                 time,
-                ahead: Duration::ZERO,
-                safe: 0,
-            };
+            );
             order.start(&[])
         };
         let processes: Vec<_> = (0..members).map(start).collect();

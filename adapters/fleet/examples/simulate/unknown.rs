@@ -31,7 +31,7 @@ pub(crate) enum Refill {
     Steady,
 }
 
-/// What becomes of the engine.
+/// What happens to the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Engine {
     There,

@@ -29,8 +29,8 @@ const TABLES: &str = "
 
 /// How long a step waits for those of other processes. Members wait a little longer for it.
 const BUSY: Duration = Duration::from_millis(200);
-/// A step of another process that has the file locked for so long is given up, in microseconds: that
-/// process is stopped.
+/// A step of another process that has the file locked for so long is given up, in microseconds:
+/// that process is stopped.
 const STOPPED: u64 = 1_000_000;
 /// How long before trying again what SQLite does not wait for.
 const SHORT: Duration = Duration::from_millis(5);
@@ -177,8 +177,8 @@ impl File {
         now.saturating_sub(held_up.since) >= STOPPED
     }
 
-    /// Goes on in a copy of the file, without the step that is not done. The process that is stopped
-    /// in it finds the copy when it goes on.
+    /// Goes on in a copy of the file, without the step that is not done. The process that is
+    /// stopped in it finds the copy when it goes on.
     fn leave_behind(&self) -> Result<(), EngineFault> {
         if !cfg!(target_os = "linux") {
             return Err(EngineFault::TimedOut); // no turn, and no other name for an open file

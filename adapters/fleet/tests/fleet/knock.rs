@@ -57,6 +57,16 @@ impl Shut {
         self.told(member, 0, 0, done)[0]
     }
 
+    fn last_leaves(&mut self) {
+        let leaves = Step {
+            seq: self.seqs[2] + 1,
+            leave: 1,
+            ..ASK
+        };
+        let left = self.engine.take(self.now, NAMES[2], &leaves.words());
+        left.expect("the step is taken");
+    }
+
     /// Waits until the next knock may go.
     fn wait(&mut self) -> u64 {
         let until = self.told(0, 0, 0, 0)[10] - 1;
@@ -135,13 +145,7 @@ fn a_knocker_that_dies_costs_the_others_one_wait() {
     assert_eq!(shut.ask(2, 0, 0), 0);
     assert_eq!((shut.ask(2, 1, 0), next > 0), (1, true));
     // One that leaves without having sent costs none.
-    let leaves = Step {
-        seq: shut.seqs[2] + 1,
-        leave: 1,
-        ..ASK
-    };
-    let left = shut.engine.take(shut.now, "c", &leaves.words());
-    left.expect("the step is taken");
+    shut.last_leaves();
     assert_eq!(shut.ask(0, 0, 0), 1);
 }
 
@@ -164,13 +168,7 @@ fn who_leaves_while_no_knock_is_out_hastens_none() {
     shut.now += 15_000;
     shut.told(1, 1, 1, 0);
     let due = shut.told(0, 0, 0, 0)[10];
-    let leaves = Step {
-        seq: shut.seqs[2] + 1,
-        leave: 1,
-        ..ASK
-    };
-    let left = shut.engine.take(shut.now, "c", &leaves.words());
-    left.expect("the step is taken");
+    shut.last_leaves();
     assert_eq!(shut.told(0, 0, 0, 0)[10], due);
     assert_eq!(shut.ask(1, 0, 0), 0);
 }
@@ -194,8 +192,8 @@ fn a_heavy_request_knocks_with_all_its_tokens() {
     }
 }
 
-/// Asks of one member for all there is, each so many milliseconds for a minute: the rate at the end,
-/// of a limit that is not known.
+/// Asks of one member for all there is, each so many milliseconds for a minute: the rate at the
+/// end, of a limit that is not known.
 fn grown(period: u64, shut: u64) -> i64 {
     let mut engine = ScriptEngine::new();
     let mut rate = 0;

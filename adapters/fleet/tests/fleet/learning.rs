@@ -2,8 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use paceline_fleet::Away;
-
 use crate::rig::engine::Engine;
 use crate::rig::member::{Kind, Order};
 use crate::rig::record::number;
@@ -26,17 +24,15 @@ async fn a_fleet_finds_a_limit_below_its_allowance_and_follows_it() {
     let arguments = ["--exact", "member", "--ignored", "--nocapture"];
     let start = |index| {
         let order = Order {
-            kind: Kind::Fleet,
-            index,
-            service: service.port(),
-            engine: engine.address(),
             allowance: 2_000,
-            away: Away::Alone,
             workers: 16,
-            rest: Duration::ZERO,
-            time: Duration::from_secs(150),
-            ahead: Duration::ZERO,
-            safe: 0,
+            ..Order::new(
+                Kind::Fleet,
+                index,
+                service.port(),
+                engine.address(),
+                Duration::from_secs(150),
+            )
         };
         order.start(&arguments)
     };

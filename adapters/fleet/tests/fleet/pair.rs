@@ -99,17 +99,16 @@ async fn sixteen_use_the_tokens_that_are_declared_and_none_is_throttled() {
     });
     let start = |index| {
         let order = Order {
-            kind: Kind::Pair,
-            index,
-            service: port,
-            engine: engine.address(),
             allowance: GIVEN,
             away: Away::Closed,
             workers: 8,
-            rest: Duration::ZERO,
-            time: Duration::from_secs(60),
-            ahead: Duration::ZERO,
-            safe: 0,
+            ..Order::new(
+                Kind::Pair,
+                index,
+                port,
+                engine.address(),
+                Duration::from_secs(60),
+            )
         };
         order.start(&["--exact", "member", "--ignored", "--nocapture"])
     };

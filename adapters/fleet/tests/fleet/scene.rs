@@ -72,17 +72,16 @@ impl Scene {
     /// Returns the order of a member that has more to send than the fleet may.
     pub(crate) fn order(&self, index: u8) -> Order {
         Order {
-            kind: Kind::Fleet,
-            index,
-            service: self.service.port(),
-            engine: self.engine.address(),
             allowance: ALLOWANCE,
             away: Away::Closed,
             workers: WORKERS,
-            rest: Duration::ZERO,
-            time: Duration::from_secs(120),
-            ahead: Duration::ZERO,
-            safe: 0,
+            ..Order::new(
+                Kind::Fleet,
+                index,
+                self.service.port(),
+                self.engine.address(),
+                Duration::from_secs(120),
+            )
         }
     }
 

@@ -132,8 +132,8 @@ fn throttles_that_all_see_slow_all() {
     }
 }
 
-/// A knock comes a quarter later than the last one. What was shut for longer than it was open before
-/// may be a window: then the way back is longer.
+/// A knock comes a quarter later than the last one. What was shut for longer than it was open
+/// before may be a window: then the way back is longer.
 #[test]
 fn after_20_s_of_throttling_all_are_back_in_a_quarter_of_that_and_a_second() {
     for pause in 0..8 {

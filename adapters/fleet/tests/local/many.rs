@@ -26,17 +26,16 @@ pub(crate) fn members(
 ) -> Vec<Process> {
     let start = |index| {
         let order = Order {
-            kind: Kind::Fleet,
-            index,
-            service: service.port(),
-            engine: format!("file:{}", file.display()),
             allowance,
             away: Away::Closed,
             workers: 16,
-            rest: Duration::ZERO,
-            time,
-            ahead: Duration::ZERO,
-            safe: 0,
+            ..Order::new(
+                Kind::Fleet,
+                index,
+                service.port(),
+                format!("file:{}", file.display()),
+                time,
+            )
         };
         order.start(&MEMBER)
     };

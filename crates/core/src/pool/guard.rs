@@ -7,6 +7,7 @@ use core::time::Duration;
 use super::PoolPermit;
 use crate::Timestamp;
 use crate::limit::{InLine, Limit};
+use crate::print;
 
 /// A place in the line of one member.
 pub(super) struct Place<H> {
@@ -31,13 +32,13 @@ pub struct PoolGuard<L: Limit, const N: usize> {
 /// Returns the index of the place whose turn comes first, and a time before which no turn comes at
 /// today's rates. Each of `places` has its index, its wait and its pace.
 ///
-/// A request ahead in one line may go by another line, so that the lines together serve the requests
-/// ahead as fast as the sum of their rates. Let `w` be the own tokens, `rᵢ` the rate of a line, `tᵢ`
-/// the wait in it, and `uᵢ` what it has minted for the waiters ahead. Then `tᵢ·rᵢ + uᵢ` tokens stand
-/// there up to the own ones. At least the least of these go before the turn, and all lines
-/// together have `Σuᵢ` of them now. So the turn comes after `(min(tᵢ·rᵢ + uᵢ) − Σuᵢ) / Σrᵢ`. Nor does
-/// it come before some line has minted the own tokens: after `min(w − uᵢ)/rᵢ`. Where nothing goes in
-/// any line for a while, all times count from the first end of that.
+/// A request ahead in one line may go by another line, so that the lines together serve the
+/// requests ahead as fast as the sum of their rates. Let `w` be the own tokens, `rᵢ` the rate of a
+/// line, `tᵢ` the wait in it, and `uᵢ` what it has minted for the waiters ahead. Then `tᵢ·rᵢ + uᵢ`
+/// tokens stand there up to the own ones. At least the least of these go before the turn, and all
+/// lines together have `Σuᵢ` of them now. So the turn comes after `(min(tᵢ·rᵢ + uᵢ) − Σuᵢ) / Σrᵢ`.
+/// Nor does it come before some line has minted the own tokens: after `min(w − uᵢ)/rᵢ`. Where
+/// nothing goes in any line for a while, all times count from the first end of that.
 pub(super) fn foretold(
     places: impl Iterator<Item = (usize, Duration, [Duration; 3])> + Clone,
 ) -> (usize, Duration) {
@@ -148,11 +149,7 @@ impl<L: Limit, const N: usize> InLine for PoolGuard<L, N> {
 
 impl<L: Limit, const N: usize> fmt::Debug for PoolGuard<L, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let places = self.places.iter().flatten().count();
-        match self.claimed {
-            Some(permit) => write!(f, "claimed: {permit:?}"),
-            None => write!(f, "{places} places"),
-        }
+        print::places(f, self.claimed, self.places.iter().flatten().count())
     }
 }
 

@@ -57,11 +57,11 @@ pub type MostLeft = fn(&MemberSnapshot) -> Option<u64>;
 ///   served in each. The request takes the first turn that comes. Its other places go back, and the
 ///   requests behind move up. So a request waits no longer than in the line of any one member.
 /// - **How long.** A request ahead may go by any member, so a wait is the time before which no turn
-///   comes at today's rates, and a turn may come later. A deadline refuses a request at once only if
-///   the turn surely comes too late.
-/// - **Beside others.** A request of a member alone counts every waiter of the pool as ahead, though
-///   that waiter may go by another member. So its forecast is too long, and so is the `waiting` of a
-///   rate that several sets share: a waiter has a place there for each set.
+///   comes at today's rates, and a turn may come later. A deadline refuses a request at once only
+///   if the turn surely comes too late.
+/// - **Beside others.** A request of a member alone counts every waiter of the pool as ahead,
+///   though that waiter may go by another member. So its forecast is too long, and so is the
+///   `waiting` of a rate that several sets share: a waiter has a place there for each set.
 ///
 /// `N` is the most members that the pool has room for, eight by default. A member may also be used
 /// alone, and belong to several pools and sets, but stands once in a pool. Sets of one pool may

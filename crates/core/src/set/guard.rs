@@ -6,6 +6,7 @@ use core::time::Duration;
 
 use super::{Binding, SendSet, SetError, SetPermit};
 use crate::atomic::PlaceGuard;
+use crate::print;
 use crate::{Class, SendRate, Timestamp};
 
 /// A place may always be taken this early, since timers are only exact to a millisecond.
@@ -189,11 +190,7 @@ impl<R: Deref<Target = SendRate>, const N: usize> Drop for SetGuard<R, N> {
 
 impl<R: Deref<Target = SendRate>, const N: usize> fmt::Debug for SetGuard<R, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let places = self.places.iter().flatten().count();
-        match self.claimed {
-            Some(permit) => write!(f, "claimed: {permit:?}"),
-            None => write!(f, "{places} places"),
-        }
+        print::places(f, self.claimed, self.places.iter().flatten().count())
     }
 }
 
